@@ -110,7 +110,7 @@ struct UnitInput {
   // What layers need of the unit besides its plan, on the network's device. Network::prepare_unit
   // makes it where the network is composed of layers. Null: every call makes its own.
   std::shared_ptr<const PreparedUnit> prepared;
-  // Of a plan that computes only the rows that kept.rows lacks (build_fixed_plan): the members of
+  // Of a plan that computes only the rows that kept.rows lacks (build_kept_plan): the members of
   // the rows are those of the call's parameters. Calls for different members may run at the same
   // time.
   KeptUse kept;

@@ -17,9 +17,10 @@ namespace tpudist {
 //
 // On dense plans each block of rows is aggregated and multiplied in one step. The backward pass
 // aggregates again, because that costs less than to keep the result. It sums weight gradients
-// within fixed chunks of rows, and adds the chunks in order. On refined plans each row before the
-// layer and each neighbourhood is multiplied by its weights once. A row after the layer adds up the
-// products that it takes. There a tile of a weight gradient is one product over all rows.
+// within fixed chunks of rows, and adds the chunks in order. On refined plans each neighbourhood,
+// and each row that is the own one of a row after the layer, is multiplied by its weights once. A
+// row after the layer adds up the products that it takes. There a tile of a weight gradient is one
+// product over all rows.
 // Immutable, thread-safe.
 class FusedSage {
  public:

@@ -7,7 +7,7 @@
 
 // SAGE layers of refined plans. A row after the layer is a pair of its own row before the layer and
 // a neighbourhood in each edge set. There are fewer of both than there are pairs, so each is
-// multiplied by its weights once.
+// multiplied by its weights once. Rows that are only neighbours' are not multiplied.
 
 namespace tpudist {
 namespace {
@@ -41,7 +41,8 @@ void FusedSage::forward_refined(const FusedCall& call, MemberSet members, const 
   const int count = x.members;
   const PlanLayer& plan_layer = layer_of(call);
   take_sums(call, count, members.needed, kept);
-  // own = x Wself for every row that is one's own, products[set] = sums Wset for every neighbourhood
+  // own = x Wself for every row up to the last own one, products[set] = sums Wset for each
+  // neighbourhood
   std::int32_t own_rows = 0;
   for (const std::int32_t row : std::span(plan_layer.self.index).first(y.rows))
     own_rows = std::max(own_rows, row + 1);

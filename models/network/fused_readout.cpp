@@ -22,7 +22,7 @@ double weighted_sum(const Csr& csr, std::int64_t row, std::span<const double> va
 // Computes one member's scores from `values` [rows after the last layer]. It adds them up over each
 // configuration (`delta` [configurations]) and over the common rows (`common` [slates]), times
 // `scale`. It computes in double and in the order of the plan. Where `values` holds only the needed
-// rows, `common` is 0. The member takes the values and cells that the plan does not compute from `kept`.
+// rows, `common` is 0. The member takes from `kept` the values and cells that the plan lacks.
 void read_out_scores(const Readout& readout, std::span<const double> values, double scale,
                      std::span<double> delta, std::span<double> common, const KeptUse& kept,
                      int member) {

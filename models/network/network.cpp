@@ -245,8 +245,8 @@ std::vector<std::int64_t> Network::kept_channels() const {
     depth += block->steps().size();
     channels[depth] = block->channels();
   }
-  // Cells are in double: one number of fused layers, as of the rows that they sum, else those of each
-  // pool.
+  // Cells are in double: one number of fused layers, as of the rows that they sum, else those of
+  // each pool.
   if (config().is_composed()) {
     if (!config().reads_config_nodes())
       channels.back() = 2 * std::ssize(config().pools) * config().blocks.back()->channels();

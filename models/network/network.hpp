@@ -82,8 +82,9 @@ class Network {
   UnitInput join(const std::vector<std::vector<const UnitInput*>>& blocks) const;
 
   // The channels of KeptRows for calls of this network on the CPU, which keep the states between
-  // blocks. Empty where calls cannot take states: a layer that looks at all nodes or all
-  // configurations needs all rows at once.
+  // blocks; after its last layer a fused network keeps one number of a row. Empty where calls
+  // cannot take states: a layer that looks at all nodes or all configurations needs all rows at
+  // once.
   std::vector<std::int64_t> kept_channels() const;
 
   // How many members a call on this plan should take, if the caller can choose: as many as share

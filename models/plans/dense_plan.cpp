@@ -129,10 +129,7 @@ Plan build_dense_plan(std::span<const PlanSlate> slates, const PlanShape& shape)
       made_layer->rows_in = made_layer->rows_out = rows.rows();
       for (const EdgeKind kind : layer.edge_kinds)
         made_layer->edges.push_back(make_dense_edge_set(slates, kind, layer.aggregation, rows));
-      if (layer.joins_states) {
-        made_layer->state = states;
-        made_layer->rows_of_state = transpose_index(states, plan.states);
-      }
+      if (layer.joins_states) made_layer->state = states;
       made.emplace_back(layer, made_layer);
       plan.layers.push_back(std::move(made_layer));
     } else {

@@ -72,8 +72,6 @@ std::shared_ptr<const PlanLayer> leading(const PlanLayer& layer, const NeededCou
                            leading(edges.neighbourhood, counts.rows, count)});
   }
   part->state = leading(layer.state, counts.rows);
-  if (!layer.state.empty())
-    part->rows_of_state = leading(layer.rows_of_state, layer.rows_of_state.rows(), counts.rows);
   return part;
 }
 

@@ -40,7 +40,7 @@ std::uint64_t Plan::bytes() const {
   std::set<const PlanLayer*> seen;
   for (const auto& layer : layers) {
     if (!seen.insert(layer.get()).second) continue;
-    bytes += bytes_of(layer->self) + bytes_of(layer->state) + bytes_of(layer->rows_of_state);
+    bytes += bytes_of(layer->self) + bytes_of(layer->state);
     for (const EdgeSet& edges : layer->edges) {
       bytes += bytes_of(edges.aggregate) + bytes_of(edges.neighbourhood);
     }

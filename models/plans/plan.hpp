@@ -94,10 +94,8 @@ struct PlanLayer {
   std::int64_t rows_in = 0, rows_out = 0;
   GatherIndex self;  // the row before the layer with the same node's state
   std::vector<EdgeSet> edges;
-  // [rows_out] the state of a row, -1: not configurable; and the transpose of this index. Both are
-  // empty in a layer that does not join states.
+  // [rows_out] the state of a row, -1: not configurable. Empty if the layer does not join states.
   std::vector<std::int32_t> state;
-  Csr rows_of_state;
 };
 
 // The numbers of rows and neighbourhoods of a layer that get a gradient under a
@@ -159,7 +157,7 @@ struct Plan {
     return layer == 0 ? needed_first_rows : needed_counts[layer - 1].rows;
   }
   // Whether a row may represent several (node, configuration): the plan is refined.
-  // An empty index is no identity where a layer computes no row (build_fixed_plan).
+  // An empty index is no identity where a layer computes no row (build_kept_plan).
   bool is_refined() const {
     return !layers.empty() && (layers[0]->rows_out == 0 || !layers[0]->self.is_identity());
   }

@@ -63,6 +63,7 @@ PlanCost plan_cost(const Plan& plan, const NetworkWork& network, std::size_t fir
   for (std::size_t i = 0; i + 1 < network.steps.size(); ++i) {
     const PlanLayer& layer = *plan.layers[first + i];
     const NeededCounts& counts = plan.needed_counts[first + i];
+    // An upper bound: a fused layer multiplies only the rows that are own ones.
     StepSizes all{layer.rows_in, 0, layer.rows_out}, needed{counts.self_rows, 0, counts.rows};
     for (std::size_t set = 0; set < layer.edges.size(); ++set) {
       const SparseMatrix& matrix = layer.edges[set].aggregate;

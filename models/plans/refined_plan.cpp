@@ -298,16 +298,12 @@ EdgeSet make_edge_set(const RowLists& raw, const Order& neighbourhoods, const Or
 
 std::shared_ptr<const PlanLayer> make_layer(const RawLayer& raw, const LayerShape& shape,
                                             const Order& rows_in, const Order& rows_out,
-                                            std::span<const Order> neighbourhoods,
-                                            std::int64_t states) {
+                                            std::span<const Order> neighbourhoods) {
   auto layer = std::make_shared<PlanLayer>();
   layer->rows_in = static_cast<std::int64_t>(rows_in.place.size());
   layer->rows_out = static_cast<std::int64_t>(rows_out.place.size());
   layer->self = make_gather(raw.self, rows_out, rows_in);
-  if (shape.joins_states) {
-    layer->state = reorder(raw.state, rows_out);
-    layer->rows_of_state = transpose_index(layer->state, states);
-  }
+  if (shape.joins_states) layer->state = reorder(raw.state, rows_out);
   for (std::size_t set = 0; set < raw.neighbourhood.size(); ++set) {
     const bool mean = shape.aggregation == Aggregation::mean && along_graph(shape.edge_kinds[set]);
     EdgeSet& edges = layer->edges.emplace_back(
@@ -377,7 +373,7 @@ Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits) {
   plan.rows_of_state = transpose_index(plan.state, plan.states);
   for (std::size_t i = 0; i < raw.layers.size(); ++i) {
     plan.layers.push_back(make_layer(raw.layers[i], shape.layers[i], orders.rows[i],
-                                     orders.rows[i + 1], orders.neighbourhoods[i], plan.states));
+                                     orders.rows[i + 1], orders.neighbourhoods[i]));
     NeededCounts& needed = plan.needed_counts.emplace_back();
     needed.rows = orders.rows[i + 1].needed;
     needed.self_rows = orders.rows[i].self_rows;

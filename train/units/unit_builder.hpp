@@ -98,8 +98,8 @@ class UnitBuilder {
   Unit build(std::vector<Slate> slates, const GraphDraw& draw = {}, KeptRows* kept = nullptr) const;
 
   // For scoring: from now on a configuration's score has the same bits in any slate, which kept rows
-  // need. A unit of one slate then has a plan by build_fixed_plan, unless plans are dense or the
-  // network has no kept_channels().
+  // need. A unit of one slate then has a plan by build_fixed_plan, or build_kept_plan with kept
+  // rows, unless plans are dense or the network has no kept_channels().
   void fix_order();
   bool fixes_order() const { return fixes_order_; }
 

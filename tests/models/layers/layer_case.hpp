@@ -80,10 +80,7 @@ inline Plan plain_plan(const LayerGraph& graph, const PlanShape& shape) {
       }
       set.neighbourhood.transposed = transpose_index(set.neighbourhood.index, groups);
     }
-    if (layer.joins_states) {
-      made->state = states;
-      made->rows_of_state = transpose_index(states, plan.states);
-    }
+    if (layer.joins_states) made->state = states;
     plan.layers.push_back(std::move(made));
   }
   return plan;

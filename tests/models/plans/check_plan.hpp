@@ -66,11 +66,16 @@ inline void check_readout_matrix(const SparseMatrix& matrix, std::int64_t rows_i
   check_matrix(matrix, rows_in, rows_out, name);
 }
 
+inline void check_range(const std::vector<std::int32_t>& index, std::int64_t low,
+                        std::int64_t limit, const std::string& name) {
+  for (const std::int32_t i : index) require(i >= low && i < limit, name + ": index out of range");
+}
+
 inline void check_index(const std::vector<std::int32_t>& index, std::int64_t low,
                         std::int64_t limit, const Csr& transposed, const std::string& name) {
+  check_range(index, low, limit, name);
   std::vector<Entry> entries;
   for (std::size_t row = 0; row < index.size(); ++row) {
-    require(index[row] >= low && index[row] < limit, name + ": index out of range");
     if (index[row] >= 0) entries.emplace_back(index[row], row, 1.0f);
   }
   check_csr(transposed, limit, static_cast<std::int64_t>(index.size()), "rows_of_" + name);
@@ -104,7 +109,7 @@ inline void check_layer(const PlanLayer& layer, std::int64_t states, bool is_par
   if (!layer.state.empty()) {
     require(static_cast<std::int64_t>(layer.state.size()) == layer.rows_out,
             name + ".state: wrong length");
-    check_index(layer.state, -1, states, layer.rows_of_state, name + ".state");
+    check_range(layer.state, -1, states, name + ".state");
   }
   for (const EdgeSet& edges : layer.edges) {
     const std::int64_t neighbourhoods = edges.aggregate.forward.rows() * edges.aggregate.replicas;
