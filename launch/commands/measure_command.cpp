@@ -99,7 +99,9 @@ void add_common_options(Command command, MeasureArguments& to) {
       .add_option("--inputs", to.inputs,
                   "NPZ with the program's inputs by number: 0, 1, ... (default: random ones)")
       .existing_file();
-  command.add_option("--calls", to.calls, "Calls of each program to time in a round, in turns of three")
+  command
+      .add_option("--calls", to.calls,
+                  "Calls of each program to time in a round, in turns of three")
       .in_range(1, 1000)
       .show_default();
   command.add_flag("--json", to.json, "Print JSON");

@@ -169,8 +169,8 @@ TEST(DryRun, NamesTheUnitsOfAStepAndTheLargestOne) {
   // The graph with most work, which need not have most nodes.
   std::vector<std::string> graphs;
   for (int g = 0; g < data.size(); ++g)
-    graphs.push_back(fmt::format("{} ({} nodes, {} edges)", data.graph(g).name,
-                                 data.graph(g).nodes, data.graph(g).edges));
+    graphs.push_back(fmt::format("{} ({} nodes, {} edges)", data.graph(g).name, data.graph(g).nodes,
+                                 data.graph(g).edges));
   EXPECT_THAT(graphs, Contains(line_of(text, "largest unit", "graph")));
   EXPECT_THAT(line_of(text, "largest unit", "activations"), HasSubstr("members at a time"));
 }
