@@ -29,6 +29,8 @@ sys.path.insert(0, str(LAYOUTS))
 
 def genetic(search, rng):
     """Of the fastest measured configurations, two are crossed group by group, and one group is changed."""
+    from tpudist import tune
+
     bench = search.bench
     groups = [group for group in bench.space.groups if len(bench.space.operations[group[0]].states) > 1]
 
@@ -37,15 +39,9 @@ def genetic(search, rng):
         own = {}
         for group in groups:
             source = rng.choice((first, second))
-            own.update({bench.space.operations[n].name: source[bench.space.operations[n].name] for n in group
-                        if bench.space.operations[n].name in source})
-        group = rng.choice(groups)
-        state = rng.randrange(len(bench.space.operations[group[0]].states))
-        for operation in (bench.space.operations[n] for n in group):
-            own.pop(operation.name, None)
-            if operation.states[state] != operation.default:
-                own[operation.name] = operation.states[state]
-        return own
+            names = [bench.space.operations[number].name for number in group]
+            own.update({name: source[name] for name in names if name in source})
+        return rng.choice(list(tune._neighbours(bench, own, rng.choice(groups))))
 
     search.measure([{}])
     idle = 0  # generations
