@@ -450,11 +450,15 @@ def test_tune_without_a_model(tmp_path, form):
 def test_mistakes_are_one_line(tmp_path):
     text = tmp_path / "module.txt"
     text.write_text("HloModule broken\n")
+    whole = tmp_path / "whole.txt"
+    whole.write_text("HloModule m\n\nENTRY main {\nx = f32[2] parameter(0)\nROOT y = f32[2] negate(x)\n}\n")
     for module, out, message in (
-        (text, "out.pb", "XLA does not read it as a module"),
-        (BEFORE, "out.npz", "is a tuning file, NAME.pb"),
+        (text, tmp_path / "out.pb", "XLA does not read it as a module"),
+        (whole, tmp_path / "out.pb", "`python -m tpudist.hlo TEXT PROTO`"),
+        (BEFORE, tmp_path / "out.npz", "is a tuning file, NAME.pb"),
+        (BEFORE, ".", "is a tuning file, NAME.pb"),
     ):
-        command = words("measure", tmp_path / out)
+        command = words("tune", out)
         command[2] = str(module)
         environment = {**os.environ, "TPUDIST_PYTHON": sys.executable}
         done = subprocess.run(command, capture_output=True, text=True, env=environment)

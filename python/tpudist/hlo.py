@@ -9,7 +9,6 @@ import os
 import pathlib
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -209,16 +208,6 @@ class Program:
         module = self._hlo.hlo_module_from_text(text)
         computation = self._hlo.XlaComputation(module.as_serialized_hlo_module_proto())
         return jaxlib("_jax").mlir.xla_computation_to_mlir_module(computation)
-
-    def space(self, default: pathlib.Path, configs: str) -> Space:
-        """Its layouts, see Space.read, which takes no text."""
-        if self.path.read_bytes()[:10] != b"HloModule ":
-            return Space.read(self.path, default, configs)
-        with tempfile.NamedTemporaryFile(prefix=self.path.stem + "-", suffix=".hlo.pb") as file:
-            file.write(self.proto)
-            file.flush()
-            return Space.read(pathlib.Path(file.name), default, configs)
-
 
 def _custom_call(shape: str, layout: str, operand: str, tag: str) -> str:
     array = _ARRAY.match(shape)

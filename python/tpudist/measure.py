@@ -78,20 +78,21 @@ class Bench:
         # Flags of a shell that dumped the module: each configuration would be dumped over it.
         flags = os.environ.get("XLA_FLAGS", "").split()
         os.environ["XLA_FLAGS"] = " ".join(flag for flag in flags if not flag.startswith("--xla_dump"))
-        self.out, journal = pathlib.Path(out), pathlib.Path(out).with_suffix(".jsonl")
+        self.out = pathlib.Path(out)
         if self.out.suffix != ".pb":
             raise ConfigError(f"--out {out}: is a tuning file, NAME.pb; NAME.npz and NAME.jsonl are written beside it")
+        journal = self.out.with_suffix(".jsonl")
         for file in (self.out, self.out.with_suffix(".npz")):
             if file.exists() and not journal.exists():
                 raise ConfigError(f"--out {out}: {file} is there without {journal.name}: give another --out")
         self.program = Program(pathlib.Path(module))
         self.default = pathlib.Path(default)
-        self.space: Space = self.program.space(self.default, configs)
+        self.space: Space = Space.read(self.program.path, self.default, configs)
         self.device = Device(self.program, device, pathlib.Path(inputs) if inputs else None)
         self._calls, self._seed, self._tolerance, self._quiet = calls, seed, tolerance, quiet
-        given = [self.program.proto, self.default.read_bytes(), pathlib.Path(inputs).read_bytes() if inputs else b""]
-        names = ("module", "default dump", "inputs")
-        facts = {name: hashlib.sha256(one).hexdigest()[:16] for name, one in zip(names, given, strict=True)}
+        given = {"module": self.program.proto, "default dump": self.default.read_bytes(),
+                 "inputs": pathlib.Path(inputs).read_bytes() if inputs else b""}
+        facts = {name: hashlib.sha256(one).hexdigest()[:16] for name, one in given.items()}
         self.journal = Journal(journal, {**facts, **self.device.facts(), "calls": calls})
         self._compiled: dict[int, Compiled] = {}  # by program, and TWIN
         self._results: list[npt.NDArray[Any]] = []  # of the default
@@ -228,20 +229,13 @@ class Bench:
     def measured(self) -> list[Measured]:
         """All configurations of the journal, by all rounds but those that judge a choice among them."""
         rounds = [one for one in self.journal.rounds if one["kind"] != "compare"]
-        times = estimates(rounds)
+        times: dict[Any, Estimate] = estimates(rounds)
         ratios = {program: compare(rounds, program) for program in times}
-        found = []
-        for number, one in enumerate(self.journal.configs):
-            changes, program = self.journal.changes(number), one.get("program")
-            known = program if program in times else None
-            found.append(
-                Measured(
-                    number, changes, program, None if known is None else times[known],
-                    None if known is None else ratios[known], one.get("kept", 0), one.get("forced", 0),
-                    one.get("error", ""),
-                )
-            )
-        return found
+        return [
+            Measured(number, self.journal.changes(number), program := one.get("program"), times.get(program),
+                     ratios.get(program), one.get("kept", 0), one.get("forced", 0), one.get("error", ""))
+            for number, one in enumerate(self.journal.configs)
+        ]
 
     def write(self) -> None:
         """Writes the tuning file and the NPZ: a row for each configuration and round, corrected for slow rounds."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import _extension
-from .hlo import Changes
+from .hlo import Changes, Space
 from .measure import Bench, Measured, percent, seconds_of, share_of, stops
 from .program import run_program
 from .timing import TWIN, Estimate, compare, machine_warnings
@@ -120,7 +120,7 @@ def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathli
     while not asked.issuperset(keys := {json.dumps(layouts) for layouts in following}):
         asked |= keys
         pool_file.write_text(json.dumps(following))
-        search.measure([{}, *bench.program.space(bench.default, str(pool_file)).configs])
+        search.measure([{}, *Space.read(module, bench.default, str(pool_file)).configs])
         if search.is_over:
             return "the budget is spent"
         best = bench.measured()[search.best]
