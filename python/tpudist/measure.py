@@ -25,7 +25,7 @@ from .errors import ConfigError, Error, Stopped, exit_code_of
 from .hlo import Changes, Program, Space, copied, kept
 from .journal import Journal, write_results
 from .timing import (
-    TWIN, Estimate, compare, corrected, estimates, machine_warnings, measure_round, rounds_for, turns_for,
+    RULE, TWIN, Estimate, compare, corrected, estimates, machine_warnings, measure_round, rounds_for, turns_for,
 )
 
 __all__ = ["Bench", "Measured", "main", "measure", "percent", "seconds_of", "share_of", "stops"]
@@ -93,14 +93,18 @@ class Bench:
         given = {"module": self.program.proto, "default dump": self.default.read_bytes(),
                  "inputs": pathlib.Path(inputs).read_bytes() if inputs else b""}
         facts = {name: hashlib.sha256(one).hexdigest()[:16] for name, one in given.items()}
-        self.journal = Journal(journal, {**facts, **self.device.facts(), "calls": calls})
+        self.journal = Journal(journal, {**facts, **self.device.facts(), "calls": calls, "way of timing": RULE})
         self._compiled: dict[int, Compiled] = {}  # by program, and TWIN
         self._results: list[npt.NDArray[Any]] = []  # of the default
         self._by_fingerprint: dict[str, int] = {}
         for number, one in enumerate(self.journal.configs):
             if "program" in one:
                 self._by_fingerprint.setdefault(one["fingerprint"], number)
-        self._prepare_default()
+        try:
+            self._prepare_default()
+        except BaseException:  # a notebook keeps the exception, and so an open journal
+            self.journal.close()
+            raise
 
     def _prepare_default(self) -> None:
         try:
@@ -272,7 +276,7 @@ def measure(
 
 @contextlib.contextmanager
 def stops(bench: Bench) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the work after writing what there is."""
+    """Ctrl-C and SIGTERM end the work after writing what there is. The journal is closed at the end."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler), signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -283,6 +287,7 @@ def stops(bench: Bench) -> Iterator[None]:
         rounds = len(bench.journal.rounds)
         raise Stopped(f"{bench.out}: stopped after {rounds} rounds; the same command goes on") from None
     finally:
+        bench.journal.close()
         for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
             signal.signal(number, handler)
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TWIN", "Estimate", "compare", "corrected", "estimates", "machine_warnings", "measure_round", "medians",
-           "rounds_for", "turns_for"]
+__all__ = ["RULE", "TWIN", "Estimate", "compare", "corrected", "estimates", "machine_warnings", "measure_round",
+           "medians", "rounds_for", "turns_for"]
 
+RULE = 1  #: of these times: journals of another are refused
 TWIN = -1  #: the number of the second copy of the default, whose number is 0
 _IN_A_TURN = 3  # calls
 _LEAST_NS, _MOST_CALLS = 3_000_000, 48  # of short programs

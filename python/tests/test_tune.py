@@ -1,0 +1,110 @@
+"""What `measure` and `tune` decide, on a device whose times are known."""
+
+import itertools
+import json
+import random
+import time
+
+import numpy as np
+import pytest
+
+import tpudist as td
+from tpudist import measure, timing, tune
+from tpudist.device import Compiled
+from tpudist.hlo import Operation, Space
+
+STATES = tuple((order,) for order in itertools.permutations(range(3)))
+OPERATIONS = tuple(Operation(name, "reshape", node, STATES, STATES[0]) for node, name in enumerate("abc"))
+
+
+class Machine:
+    """A program of three operations, its compiler and its device. `ns` gives a program's time: of its changes as text,
+    such as "a1 c4", and of how often they were compiled before."""
+
+    path = name = "fake.pb"
+    proto, donates = b"", False
+
+    def __init__(self):
+        self.clock, self.compiled, self.results_of = 0, [], lambda text: 1.0
+        self.ns = lambda text, copy: 10_000_000
+
+    def constraints(self, space, changes):
+        return [f"{name}{STATES.index(state)}" for name, state in sorted(changes.items())]
+
+    def with_layouts(self, constraints):
+        return " ".join(constraints)
+
+    def compile(self, text):
+        self.compiled.append(text)
+        return Compiled((text, self.compiled.count(text) - 1), text, "")
+
+    def call(self, compiled):
+        self.clock += round(self.ns(*compiled.executable))
+
+    def results(self, compiled):
+        return [np.array([self.results_of(compiled.fingerprint)])]
+
+    def facts(self):
+        return {"device": "fake", "jax": "fake"}
+
+    def noise(self, share):
+        """Equal programs, but for the noise of each call."""
+        rng = random.Random(1)
+        self.ns = lambda text, copy: 10_000_000 * rng.lognormvariate(0, share)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    made = Machine()
+    monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: made.clock)
+    monkeypatch.setattr(measure, "Program", lambda path: made)
+    monkeypatch.setattr(measure, "Device", lambda program, name, inputs: made)
+    monkeypatch.setattr(measure, "kept", lambda constraints, optimised: [True] * len(constraints))
+    monkeypatch.setattr(measure, "write_results", lambda *_: None)
+    groups = tuple((number,) for number in range(len(OPERATIONS)))
+    configs = tuple({one.name: state} for one in OPERATIONS for state in STATES[1:])
+    monkeypatch.setattr(Space, "read", lambda module, default, which: Space(OPERATIONS, groups, configs))
+    return made
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Arguments of `measure` and `tune`."""
+    (tmp_path / "after.pb").write_bytes(b"")
+    return {"module": "fake.pb", "default": tmp_path / "after.pb", "out": tmp_path / "out.pb"}
+
+
+def lines_of(files):
+    return [json.loads(line) for line in files["out"].with_suffix(".jsonl").read_text().splitlines()]
+
+
+def test_the_journal_is_closed_when_measuring_is_stopped(machine, files):
+    def stopped(text, copy):
+        if text == "c5" and copy == 0 and machine.clock > 1e9:
+            raise KeyboardInterrupt
+        return 10_000_000
+
+    machine.ns = stopped
+    with pytest.raises(td.Stopped) as first:
+        measure.measure(**files, rounds=50)
+    machine.ns = lambda text, copy: 10_000_000
+    measure.measure(**files, rounds=5)  # while a notebook keeps the exception
+    assert "stopped after" in str(first.value)
+
+
+def test_a_default_that_does_not_compile_leaves_nothing_behind(machine, files):
+    compile_it, machine.compile = machine.compile, lambda text: 1 / 0
+    with pytest.raises(ZeroDivisionError) as first:
+        measure.Bench(**files)
+    machine.compile = compile_it
+    files["default"].write_bytes(b"another")
+    measure.Bench(**files)
+    assert first.value and len(lines_of(files)) == 2
+
+
+def test_a_journal_of_another_way_of_timing_is_refused(machine, files):
+    measure.Bench(**files)
+    journal = files["out"].with_suffix(".jsonl")
+    journal.write_text(journal.read_text().replace(f',"way of timing":{timing.RULE}', "", 1))
+    with pytest.raises(td.ConfigError, match="was measured with another way of timing"):
+        measure.Bench(**files)
