@@ -108,3 +108,21 @@ def test_a_journal_of_another_way_of_timing_is_refused(machine, files):
     journal.write_text(journal.read_text().replace(f',"way of timing":{timing.RULE}', "", 1))
     with pytest.raises(td.ConfigError, match="was measured with another way of timing"):
         measure.Bench(**files)
+
+
+def test_what_was_measured_is_counted_without_the_default(machine, files, capsys):
+    slower = {"": 1.0, "a1": 0.9, "b5": 0.8}
+    machine.ns = lambda text, copy: 10_000_000 * slower.get(text, 1.2)
+    compile_it = machine.compile
+
+    def compile_some(text):
+        if text == "a2":
+            raise td.Error("does not compile")
+        return compile_it("a3" if text == "a4" else text)
+
+    machine.compile = compile_some
+    found = tune.tune(**files, most=5, show="text")
+    assert (found.measured, found.programs) == (4, 3)
+    assert "measured 4 configurations, 3 distinct programs, in 0 s; the budget is spent\n" in capsys.readouterr().out
+    tune.tune(**files, most=5, show="text")  # this process measured less than the journal has
+    assert "measured 4 configurations, 3 distinct programs; the budget is spent\n" in capsys.readouterr().out

@@ -95,10 +95,6 @@ class Journal:
         """The configuration of this number."""
         return {name: state_of(state) for name, state in self.configs[number]["config"].items()}
 
-    def programs(self) -> list[int]:
-        """The programs that can be measured, each by its first configuration."""
-        return sorted({one["program"] for one in self.configs if "program" in one})
-
     def _append(self, line: Mapping[str, Any]) -> None:
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         try:

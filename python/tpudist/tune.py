@@ -30,9 +30,10 @@ class Tuned:
     ratio: Estimate  # logarithm of its time by the default's, in rounds that did not choose it
     twin: Estimate  # the same of a second copy of the default (A/A)
     rounds: int  # of this comparison
-    measured: int  # configurations
+    measured: int  # configurations with a time, without the default
     programs: int  # distinct ones among them
-    seconds: float  # until the comparison
+    seconds: float  # of this process, until the comparison
+    is_new: bool  # the journal was empty, so these seconds are of all that was measured
     why: str  # why the search ended
 
 
@@ -154,6 +155,7 @@ def tune(
     begin = time.monotonic()
     share, seconds = share_of(precision), seconds_of(budget)
     bench = Bench(module, default, out, **options)
+    is_new = len(bench.journal.configs) == 1
     with stops(bench), tempfile.TemporaryDirectory(prefix="tpudist-tune-") as folder:
         search = _Search(bench, share, begin + seconds, most)
         why = _by_model(search, runs, propose, pathlib.Path(folder)) if runs else _descend(search)
@@ -167,9 +169,10 @@ def tune(
         elif not bench.journal.rounds:
             bench.run([0], precision=share, until=begin + seconds)
         bench.write()
+    timed = [one for one in bench.measured()[1:] if one.time]
     tuned = Tuned(
-        best, compare(rounds, best.program or 0), compare(rounds, TWIN), len(rounds), search.count,
-        len(bench.journal.programs()), spent, why,
+        best, compare(rounds, best.program or 0), compare(rounds, TWIN), len(rounds), len(timed),
+        len({one.program for one in timed}), spent, is_new, why,
     )
     if apply:
         print(_applied(bench, tuned, apply), end="")
@@ -203,8 +206,9 @@ def _time(seconds: float) -> str:
 
 
 def _text(bench: Bench, tuned: Tuned, runs: Sequence[str], propose: int) -> str:
-    lines = [f"{bench.program.name}: measured {tuned.measured} configurations, {tuned.programs} distinct programs, in "
-             f"{_time(tuned.seconds)}; {tuned.why}"]
+    taken = f", in {_time(tuned.seconds)}" if tuned.is_new else ""
+    lines = [f"{bench.program.name}: measured {tuned.measured} configurations, {tuned.programs} distinct "
+             f"programs{taken}; {tuned.why}"]
     if not tuned.rounds:
         lines.append("no configuration is faster than the default")
     else:
@@ -217,8 +221,8 @@ def _text(bench: Bench, tuned: Tuned, runs: Sequence[str], propose: int) -> str:
             lines.append("  no better than the default, as far as these rounds can tell")
     saved = tuned.best.number - propose  # numbers are in the order of measuring
     if not runs and saved > 0:
-        lines.append(f"the best was number {tuned.best.number} to be measured: a model (--run) with one as good "
-                     f"among its first {propose} saves {saved}, here {_time(saved * tuned.seconds / tuned.measured)}")
+        lines.append(f"A model (--run) that proposes one as good among its first {propose} would save {saved} "
+                     "measurements.")
     lines += [f"warning: {text}" for text in machine_warnings(bench.journal.rounds)]
     lines.append(f"written: {bench.out}, {bench.out.with_suffix('.npz')}; print the best with --apply jax")
     return "\n".join(lines) + "\n"
