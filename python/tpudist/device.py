@@ -131,17 +131,12 @@ def _arrays(path: pathlib.Path) -> dict[str, npt.NDArray[Any]]:
 
 def _dtype(element: str, path: pathlib.Path) -> np.dtype[Any]:
     known = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
-    words = {"s": "int", "u": "uint", "f": "float"}
-    name = known.get(element) or re.sub(r"^[suf](?=\d)", lambda found: words[found[0]], element)
-    name = {"f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}.get(element, name)
+    words = {"f8": "float8_", "s": "int", "u": "uint", "f": "float"}
+    name = known.get(element) or re.sub(r"^(f8(?=e)|[suf](?=\d))", lambda found: words[found[0]], element)
     try:
-        return np.dtype(name)
+        return np.dtype(name)  # jax has told NumPy those of ml_dtypes
     except TypeError:
-        found = getattr(load("ml_dtypes", _JAX), name, None)
-        if found is None:
-            raise DataError(f"{path}: an input has elements of type {element}, which measure cannot make") from None
-        dtype: np.dtype[Any] = np.dtype(found)
-        return dtype
+        raise DataError(f"{path}: an input has elements of type {element}, which measure cannot make") from None
 
 
 def _values(dtype: np.dtype[Any], dimensions: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
