@@ -8,14 +8,14 @@ Then one copy is slowed down by --slow, by waiting after each call, and measured
 the true slow-down, and not 0. Needs the jax and the tpudist of this Python. Run it alone on the machine.
 """
 import argparse
-import math
 import os
 import pathlib
+import statistics
 import tempfile
 import time
 
 from tpudist import timing
-from tpudist.measure import Bench
+from tpudist.measure import Bench, interval
 
 
 def copies(bench, rounds, slow=0.0, precision=0.0):
@@ -27,7 +27,7 @@ def copies(bench, rounds, slow=0.0, precision=0.0):
         begin = time.perf_counter()
         bench.device.call(first)
         times.append(time.perf_counter() - begin)
-    wait = slow * min(times)
+    wait = slow * statistics.median(times)
 
     def slowed():
         bench.device.call(second)
@@ -36,11 +36,13 @@ def copies(bench, rounds, slow=0.0, precision=0.0):
             pass
 
     calls = {0: lambda: bench.device.call(first), timing.TWIN: slowed}
-    turns, found = timing.turns_for(calls[0], 6), []
+    turns, found, look = timing.turns_for(calls[0], 6), [], 10
     while len(found) < rounds:
         found.append(timing.measure_round(calls, len(found), time.time_ns(), turns))
-        if precision and len(found) >= 10 and timing.compare(found, timing.TWIN).error <= precision:
-            break
+        if precision and len(found) == look:
+            look = timing.rounds_for(precision, look, timing.compare(found, timing.TWIN).error)
+            if look <= len(found):
+                break
     return found
 
 
@@ -63,9 +65,8 @@ def main():
               f"{100 * max(abs(one.value) for one in found):.2f} %")
         rounds = copies(bench, 400, options.slow, options.precision)
         slowed = timing.compare(rounds, timing.TWIN)
-        low, high = (100 * math.expm1(one) for one in slowed.interval)
-        print(f"planted {100 * options.slow:+.1f} %: found {100 * math.expm1(slowed.value):+.2f} % ({low:+.2f} to {high:+.2f}), "
-              f"{len(rounds)} rounds, standard error {100 * slowed.error:.2f} %")
+        print(f"planted {100 * options.slow:+.1f} %: found {interval(slowed)}, {len(rounds)} rounds, standard error "
+              f"{100 * slowed.error:.2f} %")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from .timing import (
     RULE, TWIN, Estimate, compare, corrected, estimates, machine_warnings, measure_round, rounds_for, turns_for,
 )
 
-__all__ = ["Bench", "Measured", "main", "measure", "percent", "seconds_of", "share_of", "stops"]
+__all__ = ["Bench", "Measured", "interval", "main", "measure", "percent", "seconds_of", "share_of", "stops"]
 
 _Path = str | os.PathLike[str]
 
@@ -174,10 +174,11 @@ class Bench:
     def _callable(self, program: int) -> Callable[[], object]:
         compiled = self._compiled.get(program)
         if compiled is None:  # of an earlier process
-            text = self.program.with_layouts(self.program.constraints(self.space, self.journal.changes(program)))
+            number = max(program, 0)
+            text = self.program.with_layouts(self.program.constraints(self.space, self.journal.changes(number)))
             compiled = self._compiled[program] = self.device.compile(text)
-            if compiled.fingerprint != self.journal.configs[program]["fingerprint"]:
-                self.warn(f"configuration {program} compiles to another program than before")
+            if compiled.fingerprint != self.journal.configs[number]["fingerprint"]:
+                self.warn(f"configuration {number} compiles to another program than before")
         return lambda: self.device.call(compiled)
 
     def prepare(self, numbers: Sequence[int]) -> dict[int, Callable[[], object]]:
@@ -225,10 +226,16 @@ class Bench:
             self.show("")
         return own
 
+    def fastest(self, numbers: Iterable[int]) -> int:
+        """Of these configurations, as far as the rounds tell; 0 if none was timed."""
+        every = self.measured()
+        found = [every[number] for number in numbers]
+        return min(((one.ratio.value, one.number) for one in found if one.ratio), default=(0.0, 0))[1]
+
     def forget(self, numbers: set[int]) -> None:
         """Frees the programs of all other configurations; they are compiled again where they are needed."""
-        kept_programs = {self.journal.configs[number].get("program") for number in numbers} | {0, TWIN}
-        self._compiled = {program: one for program, one in self._compiled.items() if program in kept_programs}
+        programs = {self.journal.configs[number].get("program") for number in numbers}
+        self._compiled = {own: one for own, one in self._compiled.items() if max(own, 0) in programs}
 
     def measured(self) -> list[Measured]:
         """All configurations of the journal, by all rounds but those that judge a choice among them."""
@@ -285,7 +292,9 @@ def stops(bench: Bench) -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
         bench.write()
         rounds = len(bench.journal.rounds)
-        raise Stopped(f"{bench.out}: stopped after {rounds} rounds; the same command goes on") from None
+        best = bench.measured()[bench.fastest(range(len(bench.journal.configs)))]
+        found = f", the fastest is configuration {best.number}, {percent(best.ratio)}" if best.ratio else ""
+        raise Stopped(f"{bench.out}: stopped after {rounds} rounds{found}; the same command goes on") from None
     finally:
         bench.journal.close()
         for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
@@ -296,6 +305,13 @@ def percent(estimate: Estimate) -> str:
     """A logarithm of a ratio as a change, with its standard error."""
     error = "" if math.isnan(estimate.error) else f" +- {_error(estimate)}"
     return f"{100 * math.expm1(estimate.value):+.2f}{error or ' %'}"
+
+
+def interval(estimate: Estimate) -> str:
+    """A logarithm of a ratio as a change, with its 95 % interval."""
+    value, low, high = (f"{100 * math.expm1(one):+.2f}" for one in (estimate.value, *estimate.interval))
+    known = "too few rounds for an interval" if math.isnan(estimate.error) else f"95 %: {low} to {high} %"
+    return f"{value} % ({known})"
 
 
 def _error(estimate: Estimate) -> str:
