@@ -71,10 +71,8 @@ def judged(name, options, run):
             return len(self.order) > options.most
 
         def measure(self, configs):
-            found = super().measure(configs)
+            found = [] if self.is_over else super().measure(configs)
             self.order += [one.number for one in found if one.number not in self.order]
-            ratios = {one.number: one.ratio.value for one in bench.measured() if one.number in self.order and one.ratio}
-            self.best = min(ratios, key=lambda number: (ratios[number], number))
             return found
 
     dumps = options.work / "dumps"
@@ -93,6 +91,7 @@ def judged(name, options, run):
     searches = {title: Search() for title in ("tune with the model", "tune without", "genetic", "random")}
     with tempfile.TemporaryDirectory() as scratch:
         tune._by_model(searches["tune with the model"], [str(run)], 10, pathlib.Path(scratch))
+    searches["tune without"].measure([{}])  # counts the default
     tune._descend(searches["tune without"])
     genetic(searches["genetic"], random.Random(name))
     own = collect.configurations(bench.space, name, math.ceil(options.most * 4 / 3))
@@ -106,7 +105,8 @@ def judged(name, options, run):
         order = [number for number in search.order if number in ratios][:options.most + 1]
         near = [at for at, number in enumerate(order) if ratios[number] < ratios[best] + NEAR]
         row[title] = f"{near[0] + 1 if near else 'never'} of {len(order)}"
-    # What was chosen looks faster than it is: compared by new rounds.
+    # What was chosen looks faster than it is: compared by new rounds of new copies.
+    Bench.forget(bench, set())
     chosen = searches["tune with the model"].best
     final = bench.run([chosen, best], precision=0.0025, least=20, most=60, kind="compare")
     row["chosen"], row["best"], row["twin"] = (
@@ -114,12 +114,9 @@ def judged(name, options, run):
     return row
 
 
-def change(estimate):
-    low, high = (100 * math.expm1(one) for one in estimate.interval)
-    return f"{100 * math.expm1(estimate.value):+.1f} % ({low:+.1f} to {high:+.1f})"
-
-
 def main():
+    from tpudist.measure import interval
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("programs", nargs="+")
@@ -149,7 +146,7 @@ def main():
         row = judged(name, options, run)
         cells = [row[title] for title in ("tune with the model", "tune without", "genetic", "random")]
         print(f"| {name} | {row['all']} | " + " | ".join(cells)
-              + "".join(f" | {change(row[which])}" for which in ("chosen", "best", "twin")) + " |", flush=True)
+              + "".join(f" | {interval(row[which])}" for which in ("chosen", "best", "twin")) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def folder(tmp_path_factory, run):
 def test_the_commands_lead_to_a_program_with_other_layouts(folder):
     output = (folder / "output.txt").read_text()
     assert output.count("(8, 10)\n") == 3  # model.py, and faster.py, which imports it
-    assert re.search(r"best: configuration \d+|no configuration is faster than the default", output)
+    assert re.search(r"fastest: configuration \d+|no configuration is faster than the default", output)
     assert (folder / "layouts.py").stat().st_size and (folder / "layouts.txt").stat().st_size
     found = json.loads((folder / "found.json").read_text())["ranking"]
     assert len(found) > 1 and all("layouts" in one for one in found)

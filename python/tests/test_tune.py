@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import pathlib
 import random
 import time
 
@@ -21,7 +22,7 @@ class Machine:
     """A program of three operations, its compiler and its device. `ns` gives a program's time: of its changes as text,
     such as "a1 c4", and of how often they were compiled before."""
 
-    path = name = "fake.pb"
+    path, name = pathlib.Path("fake.pb"), "fake"
     proto, donates = b"", False
 
     def __init__(self):
@@ -126,3 +127,61 @@ def test_what_was_measured_is_counted_without_the_default(machine, files, capsys
     assert "measured 4 configurations, 3 distinct programs, in 0 s; the budget is spent\n" in capsys.readouterr().out
     tune.tune(**files, most=5, show="text")  # this process measured less than the journal has
     assert "measured 4 configurations, 3 distinct programs; the budget is spent\n" in capsys.readouterr().out
+
+
+def test_luck_makes_no_configuration_the_best(machine, files):
+    machine.noise(0.01)
+    found = tune.tune(**files, precision="40%")
+    assert (found.best.number, found.fastest.number, found.rounds) == (0, 0, 0)
+    assert found.measured == 15  # each neighbour of the default once
+
+
+def test_a_search_goes_on_where_it_ended(machine, files):
+    machine.noise(0.01)
+    noisy = machine.ns
+    gains = {"a2": 0.9, "b3": 0.85}
+    machine.ns = lambda text, copy: noisy(text, copy) * np.prod([gains.get(one, 1.0) for one in text.split()])
+    first = tune.tune(**files, precision="40%", most=18)
+    for most in (18, 0):
+        again = tune.tune(**files, precision="40%", most=most)
+        assert again.best.number == first.best.number
+        assert {name: STATES.index(state) for name, state in again.best.changes.items()} == {"a": 2, "b": 3}
+
+
+def test_a_search_starts_at_the_default_whatever_the_journal_has(machine, files):
+    machine.noise(0.001)
+    noisy, gains = machine.ns, {"a2": 0.9, "c4": 0.9, "a2 c4": 0.95}
+    machine.ns = lambda text, copy: noisy(text, copy) * gains.get(text, 1.0)
+    measure.measure(**files, rounds=5, configs="neighbours")
+    first = len(lines_of(files))
+    tune.tune(**files, precision="40%", most=15)
+    # Nothing is new but the comparison: the walk takes a2, whose neighbours are no longer those of the default.
+    assert [line for line in lines_of(files)[first:] if "round" not in line] == []
+
+
+def test_the_copy_that_won_does_not_judge_itself(machine, files, monkeypatch, capsys):
+    monkeypatch.setattr(tune._extension, "apply_layouts", lambda title, configs, **_: title)
+    noise = random.Random(1)
+    machine.ns = lambda text, copy: (9e6 if (text, copy) == ("b1", 0) else 10e6) * noise.lognormvariate(0, 0.001)
+    found = tune.tune(**files, apply="jax")
+    assert found.best.number == 0 and found.fastest.changes == {"b": STATES[1]}
+    assert not found.ratio.interval[1] < 0
+    assert capsys.readouterr().out == "fake.pb: configuration 0, the default: none is better"
+    tune.tune(**files, show="text")
+    text = capsys.readouterr().out
+    assert "no better than the default" in text and "--apply" not in text
+    tune.tune(**files, show="json")
+    told = json.loads(capsys.readouterr().out)
+    assert (told["best"], told["fastest"]) == (0, found.fastest.number)
+    assert told["layouts"] == {one.name: [[0, 1, 2]] for one in OPERATIONS}
+
+
+def test_a_stop_tells_the_best_so_far(machine, files):
+    def until(text, copy):
+        if machine.clock > 5e9:
+            raise KeyboardInterrupt
+        return 9_000_000 if text == "b1" else 10_000_000
+
+    machine.ns = until
+    with pytest.raises(td.Stopped, match=r"the fastest is configuration 6, -10.00 \+- 0.00 %; the same command goes on"):
+        tune.tune(**files)

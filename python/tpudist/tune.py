@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _extension
 from .hlo import Changes, Space
-from .measure import Bench, Measured, percent, seconds_of, share_of, stops
+from .measure import Bench, Measured, interval, percent, seconds_of, share_of, stops
 from .program import run_program
 from .timing import TWIN, Estimate, compare, machine_warnings
 
@@ -26,7 +26,8 @@ _FINAL_ROUNDS = 20
 class Tuned:
     """What a search on this machine found."""
 
-    best: Measured  # number 0: nothing is faster than the default
+    best: Measured  # number 0: nothing is faster than the default, as far as the 95 % interval of `ratio` tells
+    fastest: Measured  # of the search
     ratio: Estimate  # logarithm of its time by the default's, in rounds that did not choose it
     twin: Estimate  # the same of a second copy of the default (A/A)
     rounds: int  # of this comparison
@@ -54,7 +55,7 @@ class _Search:
         return time.monotonic() > self.until or self.count >= self.most
 
     def measure(self, configs: Sequence[Changes]) -> list[Measured]:
-        """Compiles what is new, times programs that no round has, and finds the best of all."""
+        """Compiles what is new, and times programs that no round has. The best is then that of these and itself."""
         new = [one for one in configs if self.bench.journal.number_of(one) is None]
         over = new[max(0, self.most - self.count) :]
         numbers = self.bench.take([one for one in configs if one not in over], self.until)
@@ -64,11 +65,9 @@ class _Search:
         if missing := [number for number in numbers if number not in timed]:
             self.bench.run([*missing, self.best], precision=self.precision, until=self.until)
             self.bench.write()
+        self.best = self.bench.fastest([self.best, *numbers])
+        self.bench.forget({0, self.best})
         found = self.bench.measured()
-        ratios = {one.number: one.ratio.value for one in found if one.ratio}
-        if ratios:
-            self.best = min(ratios, key=lambda number: (ratios[number], number))
-        self.bench.forget({self.best})
         return [found[number] for number in numbers]
 
 
@@ -88,20 +87,17 @@ def _neighbours(bench: Bench, changes: Changes, group: Sequence[int]) -> Iterato
 def _descend(search: _Search) -> str:
     """Changes the groups in turn, until none is better by more than the times are uncertain."""
     bench, at, since = search.bench, 0, 0
-    search.measure([{}])
     while since < len(bench.space.groups):
-        if search.is_over:
+        group, present = bench.space.groups[at % len(bench.space.groups)], search.best
+        neighbours = list(_neighbours(bench, bench.journal.changes(present), group))
+        found = search.measure(neighbours)
+        before, after = (bench.measured()[number].ratio for number in (present, search.best))
+        if before and after and not _is_less(after, before):
+            search.best, after = present, before
+        bench.show(f"group {at + 1} done, {search.count} measured, best {percent(after) if after else '-'}\n")
+        at, since = at + 1, since + 1 if search.best == present else 0
+        if search.is_over and len(found) < len(neighbours):  # those of an earlier process are free
             return "the budget is spent"
-        group = bench.space.groups[at % len(bench.space.groups)]
-        present = bench.measured()[search.best]
-        search.measure(list(_neighbours(bench, present.changes, group)))
-        after = bench.measured()[search.best]
-        known = [one.ratio for one in (present, after) if one.ratio]
-        is_better = after.program != present.program and (len(known) < 2 or _is_less(known[1], known[0]))
-        if not is_better:
-            search.best = present.number
-        bench.show(f"group {at + 1} done, {search.count} measured, best {percent(known[-1]) if known else '-'}\n")
-        at, since = at + 1, 0 if is_better else since + 1
     return "no change of a group is faster"
 
 
@@ -112,6 +108,7 @@ def _is_less(a: Estimate, b: Estimate) -> bool:
 def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathlib.Path) -> str:
     """Search, measure, correct the model by the measurements, and again."""
     bench, module = search.bench, search.bench.program.path
+    search.best = bench.fastest(range(len(bench.journal.configs)))
     common = [str(module), "--default", str(bench.default), "--run", *runs, "--json"]
     listed = json.loads(run_program(["search", *common, "--propose", str(min(1000, 20 * propose))]))["ranking"]
     pool = {json.dumps(entry["layouts"]): entry["layouts"] for entry in listed}
@@ -160,19 +157,20 @@ def tune(
         search = _Search(bench, share, begin + seconds, most)
         why = _by_model(search, runs, propose, pathlib.Path(folder)) if runs else _descend(search)
         spent = time.monotonic() - begin
-        best = bench.measured()[search.best]
-        rounds = []
+        best, rounds = bench.measured()[search.best], []
         if best.program:
-            # The best of many looks better than it is: judged by new rounds.
+            # The best of many looks better than it is, and so does its copy: judged by new rounds of new copies.
+            bench.forget(set())
             rounds = bench.run([best.number], precision=share / 4, least=_FINAL_ROUNDS, kind="compare",
                                until=max(begin + seconds, time.monotonic() + 0.2 * spent))
         elif not bench.journal.rounds:
             bench.run([0], precision=share, until=begin + seconds)
         bench.write()
     timed = [one for one in bench.measured()[1:] if one.time]
+    ratio = compare(rounds, best.program or 0)
     tuned = Tuned(
-        best, compare(rounds, best.program or 0), compare(rounds, TWIN), len(rounds), len(timed),
-        len({one.program for one in timed}), spent, is_new, why,
+        best if ratio.interval[1] < 0 else bench.measured()[0], best, ratio, compare(rounds, TWIN), len(rounds),
+        len(timed), len({one.program for one in timed}), spent, is_new, why,
     )
     if apply:
         print(_applied(bench, tuned, apply), end="")
@@ -188,17 +186,10 @@ def _applied(bench: Bench, tuned: Tuned, form: str) -> str:
         json.dump([bench.space.layouts(tuned.best.changes)], file)
         file.flush()
         title = f"{bench.program.path.name}: configuration {tuned.best.number}, "
-        title += percent(tuned.ratio) + " than the default" if tuned.rounds else "the default"
+        title += f"{percent(tuned.ratio)} than the default" if tuned.best.number else "the default: none is better"
         return _extension.apply_layouts(
             module=str(bench.program.path), default=str(bench.default), configs=file.name, form=form, title=title
         )
-
-
-def _between(estimate: Estimate) -> str:
-    low, high = estimate.interval
-    if math.isnan(estimate.error):
-        return f"{percent(estimate)} (too few rounds for an interval)"
-    return f"{percent(estimate)} (95 %: {100 * math.expm1(low):+.2f} to {100 * math.expm1(high):+.2f} %)"
 
 
 def _time(seconds: float) -> str:
@@ -212,19 +203,21 @@ def _text(bench: Bench, tuned: Tuned, runs: Sequence[str], propose: int) -> str:
     if not tuned.rounds:
         lines.append("no configuration is faster than the default")
     else:
+        one = tuned.fastest
         lines += [
-            f"best: configuration {tuned.best.number}, {tuned.best.kept} of {tuned.best.forced} forced layouts kept",
-            f"  than the default, in {tuned.rounds} rounds that did not choose it: {_between(tuned.ratio)}",
-            f"  A/A, a second copy of the default: {_between(tuned.twin)}",
+            f"fastest: configuration {one.number}, {one.kept} of {one.forced} forced layouts kept",
+            f"  than the default, in {tuned.rounds} rounds that did not choose it: {interval(tuned.ratio)}",
+            f"  A/A, a second copy of the default: {interval(tuned.twin)}",
         ]
-        if not tuned.ratio.interval[1] < 0:
+        if not tuned.best.number:
             lines.append("  no better than the default, as far as these rounds can tell")
     saved = tuned.best.number - propose  # numbers are in the order of measuring
     if not runs and saved > 0:
         lines.append(f"A model (--run) that proposes one as good among its first {propose} would save {saved} "
                      "measurements.")
     lines += [f"warning: {text}" for text in machine_warnings(bench.journal.rounds)]
-    lines.append(f"written: {bench.out}, {bench.out.with_suffix('.npz')}; print the best with --apply jax")
+    lines.append(f"written: {bench.out}, {bench.out.with_suffix('.npz')}"
+                 + ("; print the best with --apply jax" if tuned.best.number else ""))
     return "\n".join(lines) + "\n"
 
 
@@ -238,6 +231,6 @@ def _json(bench: Bench, tuned: Tuned) -> dict[str, Any]:
     return {
         "file": str(bench.program.path), **bench.device.facts(), "measured": tuned.measured,
         "programs": tuned.programs, "seconds": tuned.seconds, "ended": tuned.why, "best": tuned.best.number,
-        "than_default": change(tuned.ratio), "a_a": change(tuned.twin), "rounds": tuned.rounds,
-        "warnings": machine_warnings(bench.journal.rounds), "layouts": bench.space.layouts(tuned.best.changes),
+        "fastest": tuned.fastest.number, "than_default": change(tuned.ratio), "a_a": change(tuned.twin),
+        "rounds": tuned.rounds, "warnings": machine_warnings(bench.journal.rounds), "layouts": bench.space.layouts(tuned.best.changes),
     }
