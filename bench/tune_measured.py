@@ -71,9 +71,9 @@ def judged(name, options, run):
             return len(self.order) > options.most
 
         def measure(self, configs):
-            found = [] if self.is_over else super().measure(configs)
-            self.order += [one.number for one in found if one.number not in self.order]
-            return found
+            numbers = [] if self.is_over else super().measure(configs)
+            self.order += [number for number in numbers if number not in self.order]
+            return numbers
 
     dumps = options.work / "dumps"
     folder = options.out / name

@@ -196,8 +196,8 @@ def test_rounds_that_judge_a_choice_do_not_choose(tmp_path):
     assert bench.measured()[1].ratio.value == pytest.approx(math.log(0.95))
 
 
-def test_two_rounds_have_no_error():
-    rounds = rounds_of([{timing.TWIN: 100, 0: 100, 1: 90}, {timing.TWIN: 101, 0: 100, 1: 93}])
+def test_four_rounds_have_no_error():
+    rounds = rounds_of([{timing.TWIN: 100, 0: 100, 1: 90}, {timing.TWIN: 101, 0: 100, 1: 93}] * 2)
     assert all(math.isnan(timing.compare(rounds, program).error) for program in (timing.TWIN, 1))
     assert all(math.isnan(one.error) for one in timing.estimates(rounds).values())
     assert math.isnan(timing.compare([], 1).value)
@@ -425,21 +425,6 @@ def test_ctrl_c_writes_what_there_is(tmp_path):
     _, said = child.communicate()
     assert child.returncode == td.Stopped.exit_code and "stopped after" in said and len(said.splitlines()) == 1
     assert out.exists() and (np.load(out.with_suffix(".npz"))["config_runtime"] > 0).all()
-
-
-@pytest.mark.usefixtures("jax")
-def test_other_results_are_told_by_name_and_the_rest_goes_on(tmp_path):
-    code = (
-        "import sys\n"
-        "from tpudist.measure import measure\n"
-        "options = dict(configs='random:4', rounds=2, tolerance=-1)\n"
-        "found = measure(sys.argv[1], default=sys.argv[2], out=sys.argv[3], **options)\n"
-        "print([one.error for one in found])"
-    )
-    command = [sys.executable, "-c", code, BEFORE, AFTER, tmp_path / "out.pb"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "results differ from the default's: by" in done.stdout and done.stdout.startswith("['', ")
 
 
 @pytest.mark.usefixtures("jax")

@@ -183,5 +183,65 @@ def test_a_stop_tells_the_best_so_far(machine, files):
         return 9_000_000 if text == "b1" else 10_000_000
 
     machine.ns = until
-    with pytest.raises(td.Stopped, match=r"the fastest is configuration 6, -10.00 \+- 0.00 %; the same command goes on"):
+    with pytest.raises(td.Stopped, match=r"the fastest is configuration 6, -10.00 % than the default; the same command goes on"):
         tune.tune(**files)
+
+
+def test_other_results_are_told_by_name_and_the_rest_goes_on(machine, files):
+    machine.results_of = lambda text: 1.002 if text == "a1" else 1.0
+    found = measure.measure(**files, rounds=5)
+    assert [one.number for one in found if one.error] == [1]
+    assert found[1].error == "has other results than the default: they differ by 0.002 of the largest value, and " \
+        "0.001 is allowed"
+    assert found[2].ratio.value == 0
+
+
+def test_a_program_that_gives_other_results_each_time_is_told_so(machine, files):
+    rng = random.Random(1)
+    machine.results_of = lambda text: rng.random()
+    with pytest.raises(td.Error, match="the default gives other results each time: they differ by"):
+        measure.Bench(**files)
+
+
+def test_a_program_that_fails_in_a_round_is_left_out_of_the_others(machine, files):
+    calls = []
+
+    def call(text, copy):
+        calls.append(text)
+        if text == "b1" and calls.count(text) > 20:
+            raise RuntimeError("RESOURCE_EXHAUSTED: no memory")
+        return 10_000_000
+
+    machine.ns = call
+    found = measure.measure(**files, rounds=6)
+    assert [one.number for one in found if one.error] == [6]
+    assert found[6].error == "runs out of memory: RESOURCE_EXHAUSTED: no memory"
+    rounds = [line["programs"] for line in lines_of(files) if "round" in line]
+    assert len(rounds) == 6 and 6 in rounds[1] and rounds[-1] == [n for n in range(-1, 16) if n != 6]
+    calls.clear()
+    assert len(measure.measure(**files, rounds=6)) == 16 and "b1" not in calls
+    machine.ns = lambda text, copy: 1 / 0
+    with pytest.raises(td.Error, match="fake.pb: the default does not run: division by zero"):
+        measure.measure(**files, rounds=7)
+
+
+def test_no_configuration_is_compiled_once_the_budget_is_spent(machine, files):
+    bench = measure.Bench(**files)
+    numbers = bench.take([{}, *bench.space.configs])
+    bench.journal.close()
+    machine.compiled.clear()
+    bench = measure.Bench(**files)
+    assert len(bench.run(numbers, until=time.monotonic() - 1)) == 1
+    assert machine.compiled == ["", ""]
+
+
+def test_what_was_not_reached_is_told_once(machine, files, capsys):
+    machine.noise(0.01)
+    measure.measure(**files, rounds=4, show="text")
+    said = capsys.readouterr()
+    assert said.err.count("warning") == 1 and "fewer than 5 rounds give no standard errors\n" in said.err
+    assert "+-" not in said.out
+    measure.measure(**files, rounds=5, show="text")
+    assert capsys.readouterr().err == ""
+    measure.measure(**files, precision="0.01%", budget="0s")
+    assert "--precision 0.01% was not reached: standard errors are up to" in capsys.readouterr().err

@@ -250,13 +250,9 @@ def kept(constraints: Sequence[Constraint], optimised: str) -> list[bool]:
 def copied(optimised: str) -> dict[str, int]:
     """For the journal: the copies of the optimised module, inside of fusions too, and their bytes."""
     shapes = re.findall(r" = (\w+)\[([\d,]*)\]\S* copy\(", optimised)
-    sizes = [math.prod(_dimensions(dimensions)) * _bits(element) // 8 for element, dimensions in shapes]
+    bits = [int((re.search(r"\d+", element) or "8")[0]) for element, _ in shapes]  # "8": pred has no number
+    sizes = [math.prod(_dimensions(one)) * size // 8 for size, (_, one) in zip(bits, shapes, strict=True)]
     return {"copies": len(sizes), "copied_bytes": sum(sizes)}
-
-
-def _bits(element: str) -> int:
-    found = re.search(r"\d+", element)
-    return int(found[0]) if found else 8  # pred
 
 
 def _read(path: pathlib.Path) -> tuple[bytes, Any]:

@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,10 @@ class Measured:
     error: str = ""
 
 
+class _CallFailed(Exception):
+    """The number of a program, and why."""
+
+
 class Bench:
     """Measures configurations of one program, in as many calls as one likes, into one journal."""
 
@@ -96,10 +100,7 @@ class Bench:
         self.journal = Journal(journal, {**facts, **self.device.facts(), "calls": calls, "way of timing": RULE})
         self._compiled: dict[int, Compiled] = {}  # by program, and TWIN
         self._results: list[npt.NDArray[Any]] = []  # of the default
-        self._by_fingerprint: dict[str, int] = {}
-        for number, one in enumerate(self.journal.configs):
-            if "program" in one:
-                self._by_fingerprint.setdefault(one["fingerprint"], number)
+        self._by_fingerprint = {one["fingerprint"]: one["program"] for one in self.journal.configs if "program" in one}
         try:
             self._prepare_default()
         except BaseException:  # a notebook keeps the exception, and so an open journal
@@ -108,8 +109,9 @@ class Bench:
 
     def _prepare_default(self) -> None:
         try:
-            compiled = self.device.compile(self.program.with_layouts([]))
+            compiled, twin = (self.device.compile(self.program.with_layouts([])) for _ in range(2))
             self._results = self.device.results(compiled)
+            self._require_equal(twin, "gives other results each time")
         except Error as error:
             raise Error(f"{self.program.path}: the default {error}") from error
         if not all(np.isfinite(own.astype(np.complex128)).all() for own in self._results):
@@ -117,14 +119,19 @@ class Bench:
         if self.program.donates:
             self.warn("the program may overwrite inputs; it was measured without")
         if not self.journal.configs:
-            self.journal.add_config(
-                {}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0, **copied(compiled.optimised)
-            )
+            self.journal.add_config({}, program=0, fingerprint=compiled.fingerprint, kept=0, forced=0,
+                                    **copied(compiled.optimised))
             self._by_fingerprint[compiled.fingerprint] = 0
         elif self.journal.configs[0]["fingerprint"] != compiled.fingerprint:
             self.warn("the default compiles to another program than before: has XLA_FLAGS changed?")
-        self._compiled[0] = compiled
-        self._compiled[TWIN] = self.device.compile(self.program.with_layouts([]))
+        self._compiled |= {0: compiled, TWIN: twin}
+
+    def _require_equal(self, compiled: Compiled, what: str) -> None:
+        """Raises Error if its results are not the default's."""
+        difference = _difference(self.device.results(compiled), self._results)
+        tolerance = _tolerance(self._results) if self._tolerance is None else self._tolerance
+        if difference > tolerance:
+            raise Error(f"{what}: they differ by {difference:.2g} of the largest value, and {tolerance:.2g} is allowed")
 
     def warn(self, text: str) -> None:
         print(f"tpudist: warning: {self.program.path}: {text}", file=sys.stderr)
@@ -136,16 +143,12 @@ class Bench:
 
     def take(self, configs: Sequence[Changes], until: float = math.inf) -> list[int]:
         """Compiles and checks the configurations that the journal lacks, until a time. Returns their numbers."""
-        numbers = []
         for at, changes in enumerate(configs):
-            number = self.journal.number_of(changes)
-            if number is None and time.monotonic() < until:
+            if self.journal.number_of(changes) is None and time.monotonic() < until:
                 self.show(f"compiling configuration {at + 1} of {len(configs)}")
-                number = self._take(changes)
-            if number is not None:
-                numbers.append(number)
+                self._take(changes)
         self.show("")
-        return numbers
+        return [number for own in configs if (number := self.journal.number_of(own)) is not None]
 
     def _take(self, changes: Changes) -> int:
         number = len(self.journal.configs)
@@ -154,12 +157,7 @@ class Bench:
             compiled = self.device.compile(self.program.with_layouts(constraints))
             known = self._by_fingerprint.get(compiled.fingerprint)
             if known is None:
-                results = self.device.results(compiled)
-                difference = _difference(results, self._results)
-                tolerance = _tolerance(self._results) if self._tolerance is None else self._tolerance
-                if difference > tolerance:
-                    raise Error(f"results differ from the default's: by {difference:.2g} of the largest value, and "
-                                f"{tolerance:.2g} is allowed")
+                self._require_equal(compiled, "has other results than the default")
                 self._compiled[number] = compiled
                 self._by_fingerprint[compiled.fingerprint] = known = number
         except Error as error:
@@ -179,20 +177,27 @@ class Bench:
             compiled = self._compiled[program] = self.device.compile(text)
             if compiled.fingerprint != self.journal.configs[number]["fingerprint"]:
                 self.warn(f"configuration {number} compiles to another program than before")
-        return lambda: self.device.call(compiled)
 
-    def prepare(self, numbers: Sequence[int]) -> dict[int, Callable[[], object]]:
-        """What calls each program of these configurations, and both copies of the default."""
+        def call() -> None:
+            try:
+                self.device.call(compiled)
+            except Exception as error:  # beside the others it may run out of memory
+                if program <= 0:
+                    raise Error(f"{self.program.path}: the default {failure(error)}") from error
+                raise _CallFailed(program, failure(error)) from error
+
+        return call
+
+    def prepare(self, numbers: Sequence[int], until: float = math.inf) -> dict[int, Callable[[], object]]:
+        """What calls each program of these configurations and both copies of the default; compiles until a time."""
         programs = {int(self.journal.configs[number].get("program", 0)) for number in numbers} - {0}
         calls = {TWIN: self._callable(TWIN), 0: self._callable(0)}
         for program in sorted(programs):
             try:
-                call = self._callable(program)
-                call()
-                calls[program] = call
-            except Exception as error:  # beside the others it may run out of memory
-                self._compiled.pop(program, None)
-                self.journal.drop(program, failure(error))
+                if program in self._compiled or time.monotonic() < until:
+                    calls[program] = self._callable(program)
+            except Error as error:
+                self.journal.drop(program, str(error))
         return calls
 
     def run(
@@ -200,9 +205,10 @@ class Bench:
         least: int = 5, most: int = 200, kind: str = "measure",
     ) -> list[dict[str, Any]]:
         """Rounds of these configurations' programs and both copies of the default, until there are `rounds`, or the
-        standard error of each program's time is below `precision`, or the time is over. Returns all such rounds."""
-        calls = self.prepare(numbers)
-        own = [one for one in self.journal.rounds if one["programs"] == sorted(calls) and one["kind"] == kind]
+        standard error of each program's time is below `precision`, or the time is over. Goes on without a program that
+        fails. Returns all rounds of this kind that have these programs."""
+        calls = self.prepare(numbers, until)
+        own = [one for one in self.journal.rounds if one["kind"] == kind and calls.keys() <= set(one["programs"])]
         before = self.journal.rounds
         turns = int(before[0]["turns"]) if before else turns_for(calls[0], self._calls)
         gc.collect()
@@ -211,7 +217,7 @@ class Bench:
         try:
             while len(own) < (rounds or most):
                 if not rounds and len(own) >= look:
-                    worst = max(one.error for one in estimates(own).values())
+                    worst = max(one.error for program, one in estimates(own).items() if program in calls)
                     look = rounds_for(precision, len(own), worst)
                     if look <= len(own):
                         break
@@ -219,17 +225,21 @@ class Bench:
                 self.show(f"round {len(own) + 1}{known}")
                 if own and time.monotonic() > until:
                     break
-                self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, turns))
-                own.append(self.journal.rounds[-1])
+                try:
+                    self.journal.add_round(kind=kind, **measure_round(calls, len(own), self._seed, turns))
+                    own.append(self.journal.rounds[-1])
+                except _CallFailed as error:
+                    program, why = error.args
+                    del calls[program], self._compiled[program]
+                    self.journal.drop(program, why)
         finally:
             gc.enable()
             self.show("")
         return own
 
-    def fastest(self, numbers: Iterable[int]) -> int:
-        """Of these configurations, as far as the rounds tell; 0 if none was timed."""
-        every = self.measured()
-        found = [every[number] for number in numbers]
+    def fastest(self, numbers: Sequence[int] = ()) -> int:
+        """Of these configurations, or of all, as far as the rounds tell; 0 if none was timed."""
+        found = [one for one in self.measured() if not numbers or one.number in numbers]
         return min(((one.ratio.value, one.number) for one in found if one.ratio), default=(0.0, 0))[1]
 
     def forget(self, numbers: set[int]) -> None:
@@ -274,6 +284,11 @@ def measure(
         bench.run(numbers, precision=share, rounds=rounds, until=until)
         bench.write()
     found = bench.measured()
+    errors = [one.time.error for one in found if one.time]
+    if any(map(math.isnan, errors)):
+        bench.warn("fewer than 5 rounds give no standard errors")
+    elif not rounds and max(errors, default=0) > share:
+        bench.warn(f"--precision {precision} was not reached: standard errors are up to {100 * max(errors):.2g} %")
     if show == "json":
         print(json.dumps(_json(bench, found)))
     elif show:
@@ -291,10 +306,10 @@ def stops(bench: Bench) -> Iterator[None]:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         bench.write()
-        rounds = len(bench.journal.rounds)
-        best = bench.measured()[bench.fastest(range(len(bench.journal.configs)))]
-        found = f", the fastest is configuration {best.number}, {percent(best.ratio)}" if best.ratio else ""
-        raise Stopped(f"{bench.out}: stopped after {rounds} rounds{found}; the same command goes on") from None
+        found, best = f"stopped after {len(bench.journal.rounds)} rounds", bench.measured()[bench.fastest()]
+        if best.ratio:
+            found += f", the fastest is configuration {best.number}, {percent(best.ratio)} than the default"
+        raise Stopped(f"{bench.out}: {found}; the same command goes on") from None
     finally:
         bench.journal.close()
         for number, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
@@ -320,13 +335,10 @@ def _error(estimate: Estimate) -> str:
 
 def _text(bench: Bench, found: Sequence[Measured], top: int = 10) -> str:
     timed = sorted((one for one in found if one.time), key=lambda one: one.time.value if one.time else 0)
-    programs = {one.program for one in timed}
-    forced, held = sum(one.forced for one in found), sum(one.kept for one in found)
-    facts = bench.device.facts()
     lines = [
-        f"{bench.program.name}: {len(found)} configurations, {len(programs)} distinct programs, "
-        f"{len(bench.journal.rounds)} rounds on {facts['device']}",
-        f"kept {held} of {forced} forced layouts",
+        f"{bench.program.name}: {len(found)} configurations, {len({one.program for one in timed})} distinct programs, "
+        f"{len(bench.journal.rounds)} rounds on {bench.device.facts()['device']}",
+        f"kept {sum(one.kept for one in found)} of {sum(one.forced for one in found)} forced layouts",
         "",
         f"{'config':>6} {'time':>12} {'error':>8} {'than default':>18} {'kept':>9}  program of",
     ]

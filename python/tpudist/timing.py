@@ -39,12 +39,12 @@ class Estimate:
 
 def medians(series: Sequence[Sequence[float]]) -> list[Estimate]:
     """The median of each series of rounds, with the standard error of Price and Bonett (2001), which asks nothing of
-    the distribution. At least three values give one. Where rounds resemble the one before, in the mean over all
-    series, they say less: the errors grow as those of a first-order autoregression."""
+    the distribution. At least five values give one: of fewer, intervals hold too rarely. Where rounds resemble the one
+    before, in the mean over all series, they say less: the errors grow as those of a first-order autoregression."""
     found, alike, pairs = [], 0.0, 1
     for values in series:
         n, ordered = len(values), sorted(values)
-        if n < 3:
+        if n < 5:
             found.append(Estimate(statistics.median(values) if values else math.nan, math.nan))
             continue
         c = max(1, round((n + 1) / 2 - math.sqrt(n)))

@@ -54,8 +54,9 @@ class _Search:
     def is_over(self) -> bool:
         return time.monotonic() > self.until or self.count >= self.most
 
-    def measure(self, configs: Sequence[Changes]) -> list[Measured]:
-        """Compiles what is new, and times programs that no round has. The best is then that of these and itself."""
+    def measure(self, configs: Sequence[Changes]) -> list[int]:
+        """Compiles what is new, times programs that no round has, and returns the numbers. The best is then that of
+        these and itself."""
         new = [one for one in configs if self.bench.journal.number_of(one) is None]
         over = new[max(0, self.most - self.count) :]
         numbers = self.bench.take([one for one in configs if one not in over], self.until)
@@ -67,8 +68,7 @@ class _Search:
             self.bench.write()
         self.best = self.bench.fastest([self.best, *numbers])
         self.bench.forget({0, self.best})
-        found = self.bench.measured()
-        return [found[number] for number in numbers]
+        return numbers
 
 
 def _neighbours(bench: Bench, changes: Changes, group: Sequence[int]) -> Iterator[Changes]:
@@ -90,13 +90,13 @@ def _descend(search: _Search) -> str:
     while since < len(bench.space.groups):
         group, present = bench.space.groups[at % len(bench.space.groups)], search.best
         neighbours = list(_neighbours(bench, bench.journal.changes(present), group))
-        found = search.measure(neighbours)
-        before, after = (bench.measured()[number].ratio for number in (present, search.best))
+        numbers, every = search.measure(neighbours), bench.measured()
+        before, after = every[present].ratio, every[search.best].ratio
         if before and after and not _is_less(after, before):
             search.best, after = present, before
         bench.show(f"group {at + 1} done, {search.count} measured, best {percent(after) if after else '-'}\n")
         at, since = at + 1, since + 1 if search.best == present else 0
-        if search.is_over and len(found) < len(neighbours):  # those of an earlier process are free
+        if search.is_over and len(numbers) < len(neighbours):  # those of an earlier process are free
             return "the budget is spent"
     return "no change of a group is faster"
 
@@ -108,7 +108,7 @@ def _is_less(a: Estimate, b: Estimate) -> bool:
 def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathlib.Path) -> str:
     """Search, measure, correct the model by the measurements, and again."""
     bench, module = search.bench, search.bench.program.path
-    search.best = bench.fastest(range(len(bench.journal.configs)))
+    search.best = bench.fastest()
     common = [str(module), "--default", str(bench.default), "--run", *runs, "--json"]
     listed = json.loads(run_program(["search", *common, "--propose", str(min(1000, 20 * propose))]))["ranking"]
     pool = {json.dumps(entry["layouts"]): entry["layouts"] for entry in listed}
@@ -128,10 +128,8 @@ def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathli
                 pool.setdefault(json.dumps(layouts), layouts)
         timed = [{"layouts": bench.space.layouts(one.changes), "time": math.exp(one.ratio.value)}
                  for one in bench.measured() if one.ratio]
-        for one in bench.measured():  # the order by the model knows nothing of failures
-            if one.error:
-                pool.pop(json.dumps(bench.space.layouts(one.changes)), None)
-        pool_file.write_text(json.dumps(list(pool.values())))
+        failed = [bench.space.layouts(one.changes) for one in bench.measured() if one.error]  # unknown to the model
+        pool_file.write_text(json.dumps([layouts for layouts in pool.values() if layouts not in failed]))
         measured_file.write_text(json.dumps(timed))
         ranked = json.loads(run_program(
             ["rank", *common, "--configs", str(pool_file), "--measured", str(measured_file),
@@ -192,12 +190,8 @@ def _applied(bench: Bench, tuned: Tuned, form: str) -> str:
         )
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
 def _text(bench: Bench, tuned: Tuned, runs: Sequence[str], propose: int) -> str:
-    taken = f", in {_time(tuned.seconds)}" if tuned.is_new else ""
+    taken = f", in {tuned.seconds:.0f} s" if tuned.is_new else ""
     lines = [f"{bench.program.name}: measured {tuned.measured} configurations, {tuned.programs} distinct "
              f"programs{taken}; {tuned.why}"]
     if not tuned.rounds:
@@ -223,14 +217,13 @@ def _text(bench: Bench, tuned: Tuned, runs: Sequence[str], propose: int) -> str:
 
 def _json(bench: Bench, tuned: Tuned) -> dict[str, Any]:
     def change(estimate: Estimate) -> dict[str, float] | None:
-        if math.isnan(estimate.error):
-            return None
-        low, high = estimate.interval
-        return {"ratio": math.exp(estimate.value), "low": math.exp(low), "high": math.exp(high)}
+        ends = zip(("ratio", "low", "high"), (estimate.value, *estimate.interval), strict=True)
+        return None if math.isnan(estimate.error) else {name: math.exp(value) for name, value in ends}
 
     return {
         "file": str(bench.program.path), **bench.device.facts(), "measured": tuned.measured,
         "programs": tuned.programs, "seconds": tuned.seconds, "ended": tuned.why, "best": tuned.best.number,
         "fastest": tuned.fastest.number, "than_default": change(tuned.ratio), "a_a": change(tuned.twin),
-        "rounds": tuned.rounds, "warnings": machine_warnings(bench.journal.rounds), "layouts": bench.space.layouts(tuned.best.changes),
+        "rounds": tuned.rounds, "warnings": machine_warnings(bench.journal.rounds),
+        "layouts": bench.space.layouts(tuned.best.changes),
     }
