@@ -289,6 +289,23 @@ def run_python(code, *arguments, **variables):
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
 
 
+def test_a_configuration_that_ended_the_process_twice_has_failed(tmp_path):
+    code = """import os, pathlib, signal, sys
+from tpudist.journal import Journal
+with Journal(pathlib.Path(sys.argv[1]), {}).begun({"dot": ((0, 1),)}):
+    exec(sys.argv[2])"""
+    kill, stop, fail = "os.kill(os.getpid(), signal.SIGKILL)", "raise KeyboardInterrupt", "raise ValueError"
+    file, said = tmp_path / "a.jsonl", []
+    for what in (kill, stop, kill, fail, kill, kill, kill):
+        said.append((run_python(code, file, what).stderr.strip().splitlines() or ["killed"])[-1])
+    assert said[:6] == ["killed", "KeyboardInterrupt", "killed", "ValueError", "killed", "killed"]
+    assert said[6] == "tpudist.errors.Error: ended the process twice"
+    journal = Journal(file, {})
+    with journal.begun({}):
+        assert (tmp_path / "a.begun").read_text() == "{}\n"
+    assert sorted(tmp_path.iterdir()) == [file]
+
+
 @pytest.mark.usefixtures("jax")
 @pytest.mark.parametrize(
     ("body", "message"),
@@ -418,7 +435,8 @@ def test_ctrl_c_writes_what_there_is(tmp_path):
         stderr=subprocess.PIPE, text=True, env=environment, restore_signals=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    while not out.with_suffix(".jsonl").exists() or not any("round" in line for line in lines_of(out)):
+    # A stop may come between the line of a round in the journal and what the process knows of it: wait for two.
+    while not out.with_suffix(".jsonl").exists() or sum("round" in line for line in lines_of(out)) < 2:
         assert child.poll() is None
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
@@ -468,7 +486,8 @@ def test_a_text_becomes_a_proto(tmp_path):
     text, proto = tmp_path / "before.txt", tmp_path / "before.hlo.pb"
     code = """if True:
         import pathlib, sys
-        from tpudist.hlo import Program, jaxlib
+        from tpudist.hlo import Program
+        from tpudist.optional import jaxlib
         proto = Program(pathlib.Path(sys.argv[1])).proto
         module = jaxlib("_hlo").HloModule.from_serialized_hlo_module_proto(proto)
         first, rest = module.to_string().split("\\n", 1)

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import ConfigError, DataError, Error, first_line
-from .hlo import Program, jaxlib
-from .optional import load
+from .hlo import Program
+from .optional import jaxlib, load
 
 __all__ = ["Compiled", "Device", "failure"]
 

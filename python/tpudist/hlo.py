@@ -14,9 +14,9 @@ from typing import Any
 
 from . import _extension
 from .errors import ConfigError, DataError, Error, exit_code_of, first_line
-from .optional import load
+from .optional import jaxlib
 
-__all__ = ["Changes", "Program", "Space", "State", "copied", "jaxlib", "kept", "replaced", "state_of"]
+__all__ = ["Changes", "Program", "Space", "State", "copied", "kept", "replaced", "state_of"]
 
 #: Dimensions of output and operands of an operation, minor to major; () leaves a tensor to the compiler.
 State = tuple[tuple[int, ...], ...]
@@ -286,14 +286,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
-
-
-def jaxlib(part: str) -> Any:
-    """A module of jaxlib, whose internals change from version to version."""
-    version = str(load("jaxlib", "'tpudist[measure]'").__version__)
-    if not version.startswith("0.10."):
-        raise Error(f"jaxlib {version} in {sys.executable}: 0.10 is needed: pip install 'tpudist[measure]'")
-    return load(f"jaxlib.{part}", "'tpudist[measure]'")
 
 
 @contextlib.contextmanager

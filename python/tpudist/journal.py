@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _extension
@@ -66,6 +66,19 @@ class Journal:
     def number_of(self, changes: Changes) -> int | None:
         """The number of a configuration, or None."""
         return self._known.get(_key(changes))
+
+    @contextlib.contextmanager
+    def begun(self, changes: Changes) -> Iterator[None]:
+        """A configuration in work. Raises Error if the process was ended there twice, which a file remembers."""
+        file, line = self.path.with_suffix(".begun"), _key(changes) + "\n"
+        before = file.read_text() if file.exists() else ""
+        if before == 2 * line:
+            raise Error("ended the process twice")
+        file.write_text(before + line if before == line else line)
+        try:
+            yield
+        finally:
+            file.unlink()
 
     def add_config(self, changes: Changes, **result: Any) -> int:
         """`result`: `program`, the number of the first configuration with an equal program, or `error`."""

@@ -89,8 +89,7 @@ class Bench:
         for file in (self.out, self.out.with_suffix(".npz")):
             if file.exists() and not journal.exists():
                 raise ConfigError(f"--out {out}: {file} is there without {journal.name}: give another --out")
-        self.program = Program(pathlib.Path(module))
-        self.default = pathlib.Path(default)
+        self.program, self.default = Program(pathlib.Path(module)), pathlib.Path(default)
         self.space: Space = Space.read(self.program.path, self.default, configs)
         self.device = Device(self.program, device, pathlib.Path(inputs) if inputs else None)
         self._calls, self._seed, self._tolerance, self._quiet = calls, seed, tolerance, quiet
@@ -154,12 +153,13 @@ class Bench:
         number = len(self.journal.configs)
         constraints = self.program.constraints(self.space, changes)
         try:
-            compiled = self.device.compile(self.program.with_layouts(constraints))
-            known = self._by_fingerprint.get(compiled.fingerprint)
-            if known is None:
-                self._require_equal(compiled, "has other results than the default")
-                self._compiled[number] = compiled
-                self._by_fingerprint[compiled.fingerprint] = known = number
+            with self.journal.begun(changes):
+                compiled = self.device.compile(self.program.with_layouts(constraints))
+                known = self._by_fingerprint.get(compiled.fingerprint)
+                if known is None:
+                    self._require_equal(compiled, "has other results than the default")
+                    self._compiled[number] = compiled
+                    self._by_fingerprint[compiled.fingerprint] = known = number
         except Error as error:
             return self.journal.add_config(changes, error=str(error))
         held = kept(constraints, compiled.optimised)
@@ -209,8 +209,7 @@ class Bench:
         fails. Returns all rounds of this kind that have these programs."""
         calls = self.prepare(numbers, until)
         own = [one for one in self.journal.rounds if one["kind"] == kind and calls.keys() <= set(one["programs"])]
-        before = self.journal.rounds
-        turns = int(before[0]["turns"]) if before else turns_for(calls[0], self._calls)
+        turns = int(self.journal.rounds[0]["turns"]) if self.journal.rounds else turns_for(calls[0], self._calls)
         gc.collect()
         gc.disable()
         look, known = least, ""
@@ -344,13 +343,12 @@ def _text(bench: Bench, found: Sequence[Measured], top: int = 10) -> str:
     ]
     shown = timed[:top] if any(one.number == 0 for one in timed[:top]) else [*timed[:top], found[0]]
     for one in shown:
-        if one.time is None or one.ratio is None:
-            continue
-        ratio = "default" if one.number == 0 else percent(one.ratio)
-        lines.append(
-            f"{one.number:>6} {math.exp(one.time.value) / 1e6:>9.4f} ms {_error(one.time):>8} {ratio:>18} "
-            f"{f'{one.kept}/{one.forced}':>9}  {'' if one.program == one.number else one.program}".rstrip()
-        )
+        if one.time and one.ratio:
+            ratio = "default" if one.number == 0 else percent(one.ratio)
+            lines.append(
+                f"{one.number:>6} {math.exp(one.time.value) / 1e6:>9.4f} ms {_error(one.time):>8} {ratio:>18} "
+                f"{f'{one.kept}/{one.forced}':>9}  {'' if one.program == one.number else one.program}".rstrip()
+            )
     lines.append(f"A/A: a second copy of the default: {percent(compare(bench.journal.rounds, TWIN))}")
     lines += [f"configuration {one.number}: {one.error}" for one in found if one.error]
     lines += [f"warning: {text}" for text in machine_warnings(bench.journal.rounds)]

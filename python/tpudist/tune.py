@@ -55,8 +55,7 @@ class _Search:
         return time.monotonic() > self.until or self.count >= self.most
 
     def measure(self, configs: Sequence[Changes]) -> list[int]:
-        """Compiles what is new, times programs that no round has, and returns the numbers. The best is then that of
-        these and itself."""
+        """Compiles what is new, times programs that no round has, and keeps the best of all. Returns the numbers."""
         new = [one for one in configs if self.bench.journal.number_of(one) is None]
         over = new[max(0, self.most - self.count) :]
         numbers = self.bench.take([one for one in configs if one not in over], self.until)
