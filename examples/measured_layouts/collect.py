@@ -31,9 +31,12 @@ def alone(command):
         yield
         return
     with subprocess.Popen(shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        child.stdout.readline()
+        if not child.stdout.readline():
+            sys.exit(f"--alone {command}: ended before it said that the machine is quiet")
         try:
             yield
+            if child.poll() is not None:
+                sys.exit(f"--alone {command}: ended during the rounds, so others may have disturbed them")
         finally:
             child.stdin.close()
 
@@ -110,6 +113,7 @@ def main():
     packed = json.loads((HERE / "manifest.json").read_text())["programs"] if options.missing else []
     own, parts = map(int, options.part.split("/"))
     small = sorted(dumps.glob("*_inference.before.pb")), sorted(dumps.glob("*_train.before.pb"))  # small ones first
+    failed = []
     for path in [path for paths in small for path in paths[own::parts]]:
         name = path.name.removesuffix(".before.pb")
         if name in {one["name"] for one in packed}:
@@ -120,6 +124,9 @@ def main():
             done = subprocess.run([sys.executable, __file__, *sys.argv[1:], "--program", name])
             if done.returncode:
                 print(f"{name}: failed, exit code {done.returncode}", flush=True)
+                failed.append(name)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -25,9 +25,8 @@ def described(folder):
     lines = [json.loads(line) for line in (folder / "measured.jsonl").read_text().splitlines()]
     configs, rounds = [one for one in lines if "config" in one], [one for one in lines if "round" in one]
     failed = {one["failed"] for one in lines if "failed" in one}
-    order = []
-    for programs in dict.fromkeys(tuple(one["programs"]) for one in rounds):
-        order += [n for n, one in enumerate(configs) if one.get("program") in set(programs) - failed and n not in order]
+    timed = {program for one in rounds for program in one["programs"]} - failed
+    order = [n for n, one in enumerate(configs) if one.get("program") in timed]
     times = np.array([one["ns"][one["programs"].index(0)] for one in rounds])
     return {
         "device": lines[0]["measured"]["device"], "jax": lines[0]["measured"]["jax"],

@@ -1,6 +1,8 @@
 """The data set of examples/measured_layouts, and the programs that it was measured with."""
 
+import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -47,3 +49,36 @@ def test_a_program_is_dumped(tmp_path):
 
     space = Space.read(before, after, "neighbours")
     assert {"dot", "reshape"} >= {one.opcode for one in space.operations} and len(space.operations) >= 5
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_copies_are_in_the_order_of_the_rows(tmp_path):
+    # A row for each configuration by number, whatever rounds timed first.
+    configs = [{"config": {}, "program": n, "kept": 0, "forced": 0, "copies": n, "copied_bytes": 0} for n in range(4)]
+    rounds = [{"round": 0, "programs": [-1, 0, 2], "ns": [1, 1, 1]}, {"round": 1, "programs": [-1, 0, 1, 3], "ns": [1] * 4}]
+    lines = [{"measured": {"device": "a", "jax": "b"}}, *configs, *rounds, {"failed": 3, "error": "does not run"}]
+    (tmp_path / "measured.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert script("pack").described(tmp_path)["copies"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("command", "message"), [("true", "before it said"), ("echo quiet", "during the rounds")])
+def test_nothing_is_timed_when_the_machine_is_not_quiet(command, message):
+    collect, timed = script("collect"), []
+    with pytest.raises(SystemExit, match=f"--alone {command}: ended {message}"), collect.alone(command):
+        timed.append(os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT))  # until the command has ended
+    assert bool(timed) == (message == "during the rounds")
+    with collect.alone("sh -c 'echo quiet; cat'"):
+        timed.append(1)
+
+
+def test_a_collection_with_failures_says_so(tmp_path):
+    (tmp_path / "dumps").mkdir()
+    (tmp_path / "dumps/broken_1_inference.before.pb").touch()
+    done = subprocess.run([sys.executable, FOLDER / "collect.py", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.endswith("failed: broken_1_inference\n")
