@@ -61,7 +61,7 @@ def script(name):
 def test_copies_are_in_the_order_of_the_rows(tmp_path):
     # A row for each configuration by number, whatever rounds timed first.
     configs = [{"config": {}, "program": n, "kept": 0, "forced": 0, "copies": n, "copied_bytes": 0} for n in range(4)]
-    rounds = [{"round": 0, "programs": [-1, 0, 2], "ns": [1, 1, 1]}, {"round": 1, "programs": [-1, 0, 1, 3], "ns": [1] * 4}]
+    rounds = [{"round": 0, "programs": own, "ns": [1] * len(own)} for own in ([-1, 0, 2], [-1, 0, 1, 3])]
     lines = [{"measured": {"device": "a", "jax": "b"}}, *configs, *rounds, {"failed": 3, "error": "does not run"}]
     (tmp_path / "measured.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert script("pack").described(tmp_path)["copies"] == [0, 1, 2]

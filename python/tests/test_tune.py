@@ -132,8 +132,9 @@ def test_what_was_measured_is_counted_without_the_default(machine, files, capsys
 def test_luck_makes_no_configuration_the_best(machine, files):
     machine.noise(0.01)
     found = tune.tune(**files, precision="40%")
-    assert (found.best.number, found.fastest.number, found.rounds) == (0, 0, 0)
+    assert found.rounds == 0  # nothing was worth a comparison
     assert found.measured == 15  # each neighbour of the default once
+    assert (found.best.number, found.fastest.number) == (0, 0)
 
 
 def test_a_search_goes_on_where_it_ended(machine, files):
@@ -150,13 +151,12 @@ def test_a_search_goes_on_where_it_ended(machine, files):
 
 def test_a_search_starts_at_the_default_whatever_the_journal_has(machine, files):
     machine.noise(0.001)
-    noisy, gains = machine.ns, {"a2": 0.9, "c4": 0.9, "a2 c4": 0.95}
+    noisy, gains = machine.ns, {"a2": 0.9, "c4": 0.85}
     machine.ns = lambda text, copy: noisy(text, copy) * gains.get(text, 1.0)
-    measure.measure(**files, rounds=5, configs="neighbours")
-    first = len(lines_of(files))
-    tune.tune(**files, precision="40%", most=15)
-    # Nothing is new but the comparison: the walk takes a2, whose neighbours are no longer those of the default.
-    assert [line for line in lines_of(files)[first:] if "round" not in line] == []
+    measure.measure(**files, rounds=5)
+    tune.tune(**files, precision="40%", most=16)
+    # The walk takes a2 first, as it would have without the journal, though c4 is faster.
+    assert lines_of(files)[1 + 16 + 5]["config"] == {name: [list(STATES[n][0])] for name, n in (("a", 2), ("b", 1))}
 
 
 def test_the_copy_that_won_does_not_judge_itself(machine, files, monkeypatch, capsys):
@@ -183,7 +183,7 @@ def test_a_stop_tells_the_best_so_far(machine, files):
         return 9_000_000 if text == "b1" else 10_000_000
 
     machine.ns = until
-    with pytest.raises(td.Stopped, match=r"the fastest is configuration 6, -10.00 % than the default; the same command goes on"):
+    with pytest.raises(td.Stopped, match="the fastest is configuration 6, -10.00 % than the default; the same command"):
         tune.tune(**files)
 
 
