@@ -92,7 +92,9 @@ void add_common_options(Command command, MeasureArguments& to) {
   command
       .add_option("--precision", to.precision, "Measure rounds until all standard errors are below")
       .show_default();
-  command.add_option("--budget", to.budget, "The longest time to take: 90s, 10m or 2h");
+  command.add_option("--budget", to.budget,
+                     "The time to take: 90s, 10m or 2h. The compilation or round in work is "
+                     "finished, and there is always one round");
   command.add_option("--device", to.device, "A device of jax (default: jax's choice)")
       .offers({"cpu", "gpu", "tpu"});
   command

@@ -234,7 +234,8 @@ nlohmann::ordered_json layouts_json(const MadeConfigs& made, std::int64_t number
   for (std::size_t i = 0; i < config.size(); ++i) {
     const ConfigurableNode& node = made.space.nodes[i];
     auto& layouts = json[node.name] = nlohmann::ordered_json::array();
-    for (int tensor = 0; tensor < kTensors; ++tensor)
+    const auto known = static_cast<int>(node.tensors.size());  // 0: of arrays alone
+    for (int tensor = 0; tensor < (known > 0 ? std::min(known, kTensors) : kTensors); ++tensor)
       layouts.push_back(tensor_layout(node.states[config[i]], tensor));
   }
   return json;

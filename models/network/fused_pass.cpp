@@ -141,9 +141,13 @@ void FusedPass::backward(const ScoreGradient& score_gradient, MemberGradients gr
   const auto needed_only = [&](int member) {
     return forward_needed() || score_gradient.is_translation_invariant(member);
   };
-  std::int64_t rows = 1;
+  std::int64_t rows = 0;
   for (std::size_t depth = 0; depth < x_.size(); ++depth)
     rows = std::max(rows, call_.rows(depth, forward_needed()));
+  if (rows == 0) {  // all configurations are equal
+    for (const std::span<float> gradient : gradients) std::ranges::fill(gradient, 0.0f);
+    return;
+  }
   const int together =
       static_cast<int>(std::clamp<std::int64_t>(kRowsTogether / rows, 1, std::max(all_.count, 1)));
   for (int first = 0; first < all_.count;) {

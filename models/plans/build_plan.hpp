@@ -75,14 +75,15 @@ Plan build_refined_plan(std::span<const RefinedSlate> slates, int hash_bits = 64
 // not decide: neighbours are sorted by their content, and the readout adds up nodes in the order of
 // the graph, in cells of the same nodes in every slate. So a configuration's score has the same bits
 // in any slate. `state_hash` [state_rows]: of the content of states. For layers along edges alone;
-// without the transposes that a backward pass needs, and all rows count as not needed. Not
+// without the transposes that a backward pass needs, and all rows count as not needed. Pure,
 // thread-safe.
 Plan build_fixed_plan(const RefinedSlate& slate, std::span<const ContentHash> state_hash);
 
 // The same, with the rows alone that use.rows lacks: the rows that layer i computes are then not
 // those before layer i + 1, and use.levels says how to exchange them. If cells are kept, the
 // readout's cells are the computed ones, its scores add up those in use.levels.back().taken, whose
-// last is the common one, and `left_out` is the number of nodes. Needs no slate.state_class.
+// last is the common one, and `left_out` is the number of nodes. Needs no slate.state_class. Changes
+// use.rows, so not thread-safe for the same one.
 Plan build_kept_plan(const RefinedSlate& slate, std::span<const ContentHash> state_hash,
                      KeptUse& use);
 

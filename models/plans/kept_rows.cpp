@@ -126,7 +126,7 @@ void KeptRows::start(const RefinedGraph& graph) {
       if (!all) continue;
       level = {};
     }
-    // The memory is used again: fresh pages take longer than the arithmetic.
+    // What is not kept uses its memory again: fresh pages take longer than the arithmetic.
     level.places.clear();
     level.taken_index.clear();
     contents_->forget_places(depth);

@@ -132,8 +132,8 @@ struct KeptLevel {
 
 // The states of rows, and the sums or maxima of the readout's cells, that slates of one graph
 // computed, for all members of a network. Later slates take them instead of computing them again. A
-// slate that finds more than the limit begins with nothing, so the memory is at most the limit and
-// the rows of one slate. Not thread-safe.
+// slate that finds more than the limit begins with nothing, so the memory is at most the limit, the
+// rows of one slate, and what is free in the last block of each depth. Not thread-safe.
 class KeptRows {
  public:
   // `channels` [depth + 2]: of the rows before each plan layer and after the last, and the floats of

@@ -116,19 +116,15 @@ std::string rank_lines(const RankLoad& load, std::int64_t steps) {
 }
 
 // Most floats that a member holds in the states and gradients of a step on `plan`.
-double floats_of_step(const TrainingSetup& setup, const Plan& plan) {
-  const Experiment& experiment = setup.experiment;
-  std::shared_ptr<const Plan> part;
-  if (experiment.loss->is_translation_invariant && experiment.network.adds_up_rows())
-    part = needed_part(plan, setup.network.plan_shape());
-  return training_floats(setup.network.config(), setup.network.schema(), part ? *part : plan,
-                         experiment.train.recompute);
+double floats_of_step(const TrainingSetup& setup, const std::shared_ptr<const Plan>& plan) {
+  return training_floats(setup.network.config(), setup.network.schema(),
+                         *setup.units.computed_part(plan), setup.experiment.train.recompute);
 }
 
 // The largest unit, its plan and its memory.
 std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
   const Experiment& experiment = setup.experiment;
-  const std::vector<SlateRows> slates = largest_unit(setup);
+  const std::vector<SlateRows> slates = computed_together(experiment, largest_unit(setup));
   const Graph& graph = setup.data.graph(slates.front().graph);
   const std::int64_t whole = setup.data.entry(slates.front().graph).nodes,
                      seen = setup.data.seen_nodes(slates.front().graph);
@@ -138,7 +134,7 @@ std::string largest_unit_text(const TrainingSetup& setup, int ranks) {
   const int chunk = experiment.batch.member_chunk;
   const int together =
       std::min(chunk > 0 ? chunk : setup.units.members_together(unit), experiment.ensemble.members);
-  const auto activations = static_cast<std::uint64_t>(4 * floats_of_step(setup, *unit.input.plan)) *
+  const auto activations = static_cast<std::uint64_t>(4 * floats_of_step(setup, unit.input.plan)) *
                            static_cast<std::uint64_t>(together);
   const DeviceBytes device = device_bytes(setup, ranks);
   std::string layers = "layers, and their rows in the largest unit against a dense plan's\n";
@@ -241,7 +237,7 @@ WorkPlan plan_work(const Experiment& experiment, const std::vector<int>& asked,
   // One rank alone makes the plan; other ranks need not exist.
   const auto alone = make_self_communicator();
   const int started = context.world.size(), ranks = asked.empty() ? started : asked.back();
-  constexpr int kWithCosts = 2;  // ranks
+  constexpr int kWithCosts = 2;  // ranks; on a CPU, a setup for one takes sizes as costs
   const TrainingSetup setup(experiment, experiment.training_data(), context.pool,
                             context.topology.device, std::max({ranks, started, kWithCosts}),
                             *alone);

@@ -196,15 +196,10 @@ constexpr std::uint64_t kWorkspaces = 3 * (std::uint64_t{32} << 20);
 // The bytes of a leaf of `unit` in a pass on a GPU. Adds the bytes of the unit's plans and inputs to
 // `plans`. Where a loss ignores a shift, a GPU computes the needed part of a plan.
 double leaf_bytes(const TrainingSetup& setup, const Unit& unit, std::uint64_t& plans) {
-  const Experiment& experiment = setup.experiment;
-  const bool differences = experiment.loss->is_translation_invariant &&
-                           experiment.network.adds_up_rows() && !experiment.data.cuts_segments();
   double leaf = 0;
   for (const UnitInput& input :
        unit.chunks.empty() ? std::span(&unit.input, 1) : std::span(unit.chunks)) {
-    std::shared_ptr<const Plan> plan;
-    if (differences) plan = needed_part(*input.plan, setup.network.plan_shape());
-    if (!plan) plan = input.plan;
+    const std::shared_ptr<const Plan> plan = setup.units.computed_part(input.plan);
     leaf = std::max(leaf, setup.network.leaf_bytes(*plan));
     auto floats = std::ssize(input.states);
     for (const auto& graph : input.graphs) floats += graph->nodes() * setup.network.input_columns();
@@ -420,14 +415,17 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   double joined = together.total();
   bytes.plans *= static_cast<std::uint64_t>(experiment.train.prefetch + 1);
 
-  const Unit unit = setup.units.build(largest_unit(setup), largest_draw(experiment));
+  const std::vector<SlateRows> slates = largest_unit(setup);
+  const Unit unit = setup.units.build(slates, largest_draw(experiment));
   const double leaf = leaf_bytes(setup, unit, bytes.plans);
   const bool shared = shares_slates(experiment);
-  const int alike = shared ? members : 1;
+  int learners = 0;  // its graphs are drawn for all of them in the same step
+  for (const SlateRows& slate : slates)
+    learners = std::max(learners, setup.planner.learners(slate.graph));
+  const int alike = shared ? learners : 1;
   largest = std::max(largest, (chunk > 0 ? std::min(chunk, alike) : alike) * leaf);
-  // Its graphs are drawn for all members in the same step.
   if (chunk == 0 && unit.chunks.empty())
-    joined = std::max(joined, (shared ? members : (members + ranks - 1) / ranks) * leaf);
+    joined = std::max(joined, (shared ? learners : (learners + ranks - 1) / ranks) * leaf);
   bytes.pass =
       static_cast<std::uint64_t>(std::max(largest, std::min(joined, setup.most_pass_bytes)));
   bytes.workspaces = kWorkspaces;

@@ -310,7 +310,7 @@ class TrainingRun {
 
   void log_layers() const {
     std::vector<Slate> slates;
-    for (const SlateRows& slate : largest_unit(setup_))
+    for (const SlateRows& slate : computed_together(experiment_, largest_unit(setup_)))
       slates.push_back(setup_.data.slate(slate.graph, slate.rows));
     const PlanComparison plans = setup_.units.compare(slates, largest_draw(experiment_));
     spdlog::info("layers, and their rows in the largest unit against a dense plan's:");

@@ -119,8 +119,8 @@ class ScoringSession::Scorer {
     return scores;
   }
   bool scores_any_slate() const { return units_.fixes_order(); }
-  // With less memory a thread forgets its rows at nearly each slate, and is faster without them. It
-  // is that of two configurations without equal rows.
+  // An upper bound of the rows of two configurations. With less memory a thread forgets its rows at
+  // nearly each slate, and is faster without them.
   std::uint64_t least_bytes(const Slate& slate) const {
     const std::vector<std::int64_t> channels = network_.kept_channels();
     const std::int64_t nodes = units_.nodes(slate);

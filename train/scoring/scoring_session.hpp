@@ -93,7 +93,7 @@ class ScoringSession {
   // Whether score_slate gives a configuration the same bits in any slate (docs/plans.md).
   bool scores_any_slate() const;
 
-  // The most memory for kept states, to which each thread adds those of one slate. The bits do not
+  // The most memory for kept states, besides those of one slate for each thread. The bits do not
   // depend on it. Threads and networks have equal shares. A share that does not hold all rows of two
   // configurations keeps none. Not during another call.
   void keep_bytes(std::uint64_t bytes);

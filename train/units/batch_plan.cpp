@@ -23,6 +23,12 @@ bool BatchPlanner::held_out(int member, int graph) const {
   return !fold_.empty() && fold_[graph] == ensemble_.held_out_fold(member);
 }
 
+int BatchPlanner::learners(int graph) const {
+  int learners = 0;
+  for (int m = 0; m < ensemble_.members; ++m) learners += !held_out(m, graph);
+  return learners;
+}
+
 BatchPlanner BatchPlanner::for_ranks(int ranks) const {
   BatchPlanner other = *this;
   other.ranks_ = ranks;

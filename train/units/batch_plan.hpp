@@ -73,6 +73,8 @@ class BatchPlanner {
   const SlateCost& cost(int graph) const { return costs_[graph]; }
   // Whether member `member` of this run never trains on the graph.
   bool held_out(int member, int graph) const;
+  // How many members of this run train on the graph.
+  int learners(int graph) const;
 
  private:
   void cut_units(BatchPlan& plan) const;

@@ -41,12 +41,19 @@ void JoinedBytes::add(const UnitPass& pass, double leaf) {
   if (units_.insert(pass.data.get()).second) add_to(all_);
 }
 
-double JoinedBytes::total() const {
+JoinedBytes::Leaves JoinedBytes::most() const {
   Leaves most;
   for (const auto& [member, own] : of_member_)
     most = {std::max(most.bytes, own.bytes), std::max(most.rows, own.rows)};
-  const bool shared = share_a_block(most.rows, all_.rows);
-  return static_cast<double>(of_member_.size()) * (shared ? all_.bytes : most.bytes);
+  return most;
+}
+
+bool JoinedBytes::shares_block() const {
+  return share_a_block(most().rows, all_.rows);
+}
+
+double JoinedBytes::total() const {
+  return static_cast<double>(of_member_.size()) * (shares_block() ? all_.bytes : most().bytes);
 }
 
 StepBuilder::StepBuilder(const Experiment& experiment, const BatchPlanner& planner,
@@ -175,22 +182,17 @@ JoinedPass StepBuilder::joined(std::span<const UnitPass> passes) const {
   std::map<int, std::vector<const UnitPass*>> of_member;
   std::vector<const UnitPass*> units;  // the first pass of each unit's data
   std::size_t most = 0;
-  double rows = 0, most_rows = 0;  // of all units, of the member with most
-  std::map<int, double> rows_of;
+  JoinedBytes rows;
   for (const UnitPass& pass : passes) {
     const auto same = [&](const UnitPass* other) { return other->data == pass.data; };
-    const auto own_rows = static_cast<double>(pass.data->input.plan->total_rows());
-    if (std::ranges::none_of(units, same)) {
-      units.push_back(&pass);
-      rows += own_rows;
-    }
+    if (std::ranges::none_of(units, same)) units.push_back(&pass);
+    rows.add(pass, 0);
     for (int m = pass.first_member; m < pass.first_member + pass.members; ++m) {
       of_member[m].push_back(&pass);
       most = std::max(most, of_member[m].size());
-      most_rows = std::max(most_rows, rows_of[m] += own_rows);
     }
   }
-  const bool shared = share_a_block(most_rows, rows);
+  const bool shared = rows.shares_block();
   const std::size_t slots = shared ? units.size() : most;
   JoinedPass joined;
   std::vector<std::vector<const UnitInput*>> blocks;

@@ -60,11 +60,14 @@ class JoinedBytes {
   // `leaf`: of one member (Network::leaf_bytes).
   void add(const UnitPass& pass, double leaf);
   double total() const;
+  bool shares_block() const;
 
  private:
   struct Leaves {
     double bytes = 0, rows = 0;
   };
+  Leaves most() const;  // of a member
+
   std::map<int, Leaves> of_member_;
   std::set<const Unit*> units_;
   Leaves all_;
@@ -77,8 +80,8 @@ std::span<const SlateId> slates_of_unit(const BatchPlan& batch, int unit);
 std::vector<SlateRows> rows_of_unit(const BatchPlan& batch, const SlateOrder& order, int unit,
                                     int drawn_by);
 
-// Prepares this rank's share of steps. Units are joined as long as their leaves take at most
-// `most_pass_bytes` (Network::leaf_bytes). Thread-safe: the prefetcher's threads call it.
+// Prepares this rank's share of steps. Units are joined as long as the pass takes at most
+// `most_pass_bytes` (JoinedBytes). Thread-safe: the prefetcher's threads call it.
 class StepBuilder {
  public:
   StepBuilder(const Experiment& experiment, const BatchPlanner& planner, const SlateOrder& order,

@@ -138,7 +138,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Dataset& dat
 
 int searched_steps(const Experiment& experiment) {
   constexpr std::int64_t kMost = 20;
-  return static_cast<int>(std::min<std::int64_t>(kMost, experiment.train.steps));
+  return static_cast<int>(std::clamp<std::int64_t>(experiment.train.steps, 1, kMost));
 }
 
 std::vector<SlateRows> computed_together(const Experiment& experiment,
@@ -172,8 +172,9 @@ std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
   const bool cut = setup.experiment.data.cuts_segments();
   std::vector<SlateCost> costs;  // [graphs]
   for (int g = 0; g < setup.data.size(); ++g) {
-    costs.push_back(setup.planner.cost(g));
-    if (!cut) continue;
+    const bool learns = setup.planner.learners(g) > 0;
+    costs.push_back(learns ? setup.planner.cost(g) : SlateCost{0, 0});
+    if (!cut || !learns) continue;
     const auto size = static_cast<double>(
         largest_segment(setup.data.graph(g)) *
         std::min<std::int64_t>(setup.experiment.batch.configs, setup.data.rows(g)));
@@ -199,10 +200,10 @@ std::vector<SlateRows> largest_unit(const TrainingSetup& setup) {
     const BatchPlan plan = setup.planner.plan(step);
     for (int unit = 0; unit < plan.units(); ++unit) {
       std::vector<SlateRows> slates = rows_of_unit(plan, setup.order, unit, first);
-      if (cost(slates) > cost(largest)) largest = std::move(slates);
+      if (largest.empty() || cost(slates) > cost(largest)) largest = std::move(slates);
     }
   }
-  return computed_together(setup.experiment, std::move(largest));
+  return largest;
 }
 
 GraphDraw largest_draw(const Experiment& experiment) {

@@ -44,7 +44,7 @@ std::vector<int> empty_folds(const FoldTable& folds, const Dataset& training);
 // moved. After construction any number of threads may read a setup.
 struct TrainingSetup {
   // `options`: usually `experiment.training_data()`. `device` -1 = CPU. `ranks`: number of ranks
-  // that share the work; one without a GPU takes sizes for costs. Collective over `world`, usually
+  // that share the work; a single one without a GPU takes sizes for costs. Collective over `world`, usually
   // the same ranks, which estimate the costs of slates together. Throws ConfigError and DataError if
   // data and experiment do not match.
   TrainingSetup(const Experiment& experiment, const DatasetOptions& options, ThreadPool& pool,
@@ -81,7 +81,8 @@ std::vector<std::pair<std::int64_t, std::int64_t>> cut_graphs(const Dataset& dat
 std::vector<SlateRows> computed_together(const Experiment& experiment,
                                          std::vector<SlateRows> slates);
 
-// The first steps, which are searched for the largest step and unit.
+// How many of the first steps are searched for the largest step and unit: at least one, also of a
+// training of no steps.
 int searched_steps(const Experiment& experiment);
 
 struct LargestStep {

@@ -326,10 +326,16 @@ UnitInput UnitBuilder::input_of(std::span<const Slate> slates, Plan plan, KeptUs
   input.use = use_;
   if (!joins_units()) {
     network_.prepare_unit(input);
-  } else if (use_ == UnitUse::differences && network_.config().adds_up_rows()) {
-    if (auto part = needed_part(*input.plan, shape_)) input.plan = std::move(part);
+  } else {
+    input.plan = computed_part(std::move(input.plan));
   }
   return input;
+}
+
+std::shared_ptr<const Plan> UnitBuilder::computed_part(std::shared_ptr<const Plan> plan) const {
+  if (use_ != UnitUse::differences || !network_.config().adds_up_rows()) return plan;
+  std::shared_ptr<const Plan> part = needed_part(*plan, shape_);
+  return part ? part : plan;
 }
 
 Unit UnitBuilder::build(std::span<const SlateRows> slates, const GraphDraw& draw) const {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -98,8 +99,8 @@ class UnitBuilder {
   Unit build(std::vector<Slate> slates, const GraphDraw& draw = {}, KeptRows* kept = nullptr) const;
 
   // For scoring: from now on a configuration's score has the same bits in any slate, which kept rows
-  // need. A unit of one slate then has a plan by build_fixed_plan, or build_kept_plan with kept
-  // rows, unless plans are dense or the network has no kept_channels().
+  // need. A unit of one slate then has a plan by build_fixed_plan, or with kept rows by
+  // build_kept_plan. Nothing changes if plans are dense or the network has no kept_channels().
   void fix_order();
   bool fixes_order() const { return fixes_order_; }
 
@@ -128,6 +129,8 @@ class UnitBuilder {
   double state_floats(const Plan& plan) const;
   // As of Network.
   double leaf_bytes(const Plan& plan) const { return network_.leaf_bytes(plan); }
+  // The part of a unit's plan that gradients need; the plan itself where they need all of it.
+  std::shared_ptr<const Plan> computed_part(std::shared_ptr<const Plan> plan) const;
   // Whether `build` uses the refined plan.
   bool takes_refined(const PlanComparison& plans) const;
 

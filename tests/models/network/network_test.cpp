@@ -266,6 +266,35 @@ TEST(Network, LeavesOutWhatOnlyShiftsTheScores) {
   }
 }
 
+// No row is needed where nothing differs from configuration to configuration.
+TEST(Network, ASingleConfigurationHasNoGradient) {
+  ThreadPool pool(1, use_one_thread_per_worker);
+  const Case test = cases()[0];
+  const std::vector<SlateCase> slates = layout_slates({9}, {1});
+  for (const bool recompute : {false, true}) {
+    const Network network(test.config, test.schema, -1, pool, recompute);
+    const AlignedFloats flat = test::random_parameters(network, 2, 1);
+    for (const Shift shift : {Shift::ignored_and_told, Shift::ignored_by_caller}) {
+      const CallResult result = call(network, flat, 0, 2, refined_unit(network, slates), shift);
+      for (const std::vector<float>& gradient : result.gradients) EXPECT_EQ(norm(gradient), 0);
+    }
+  }
+  NetworkConfig config = test.config;
+  config.general = true;
+  const Network layers(config, test.schema, -1, pool);
+  const AlignedFloats flat = test::random_parameters(layers, 2, 1);
+  const UnitInput unit = refined_unit(layers, slates);
+  for (const DeviceContext& place : {DeviceContext{}, {at::kCPU, make_device_backend}}) {
+    UnitScores scores;
+    std::vector<std::vector<float>> gradients(2, std::vector<float>(flat.size() / 2, 7.0f));
+    const std::vector<std::span<float>> spans(gradients.begin(), gradients.end());
+    make_composed_executor(config, test.schema, false, pool, place)
+        ->gradient({flat, 0, 2}, unit,
+                   test::weighted_sum(*unit.plan, Shift::ignored_and_told, scores), spans, true);
+    for (const std::vector<float>& gradient : gradients) EXPECT_EQ(norm(gradient), 0);
+  }
+}
+
 // Fused layers and those of composed networks: on the CPU, and all members together on the emulated device.
 TEST(Network, LayersEqualFusedLayers) {
   ThreadPool pool(2, use_one_thread_per_worker);

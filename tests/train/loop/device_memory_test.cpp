@@ -17,20 +17,31 @@ namespace {
 
 constexpr int kSteps = 4;
 
-// The estimate over the most bytes of any step, for a file of experiments/ with small batches.
-double ratio_of(const std::string& file, const std::vector<std::string>& batch) {
+Experiment small(const std::string& file, const std::vector<std::string>& batch) {
   std::vector<std::string> overrides{"data.shards=" + tiny_shards().string(), "data.include={}",
                                      "train.steps=" + std::to_string(kSteps)};
   overrides.insert(overrides.end(), batch.begin(), batch.end());
   ConfigDocument document =
       ConfigDocument::load(source_folder() / "experiments" / (file + ".yaml"), overrides);
-  const Experiment experiment = read_experiment(document);
-  OneRank alone(2);
-  alone.context.topology.device = 0;
-  const TrainingSetup setup(experiment, experiment.training_data(), alone.pool, 0, 1, *alone.world);
-  const DeviceBytes bytes = device_bytes(setup, 1);
+  return read_experiment(document);
+}
+
+// An experiment on one emulated GPU.
+struct OneDevice : OneRank {
+  explicit OneDevice(const Experiment& experiment)
+      : OneRank(2), setup(experiment, experiment.training_data(), pool, 0, 1, *world) {
+    context.topology.device = 0;
+  }
+  const TrainingSetup setup;
+};
+
+// The estimate over the most bytes of any step, for a file of experiments/ with small batches.
+double ratio_of(const std::string& file, const std::vector<std::string>& batch) {
+  const Experiment experiment = small(file, batch);
+  OneDevice one(experiment);
+  const DeviceBytes bytes = device_bytes(one.setup, 1);
   return static_cast<double>(bytes.total() - bytes.workspaces) /
-         static_cast<double>(counted_peak(setup, alone.context, 0, kSteps));
+         static_cast<double>(counted_peak(one.setup, one.context, 0, kSteps));
 }
 
 struct DeviceMemory : ::testing::TestWithParam<const char*> {};
@@ -54,6 +65,17 @@ TEST(DeviceMemoryOfOneSlate, IsThatOfTheLargestStep) {
                                                     "batch.slates=1", "seed.order=4"});
   EXPECT_GT(ratio, 1 / 1.5);
   EXPECT_LT(ratio, 1.5);
+}
+
+// Chunks stay apart, and so do members with rows of their own.
+TEST(DeviceMemoryOfChunks, DoesNotGrowWithTheMembers) {
+  const auto pass = [](const char* members) {
+    const Experiment experiment =
+        small("xla", {std::string("ensemble={vary: [init, order], members: ") + members + "}",
+                      "batch={slates: 2, configs: 8, config_chunk: 4}"});
+    return device_bytes(OneDevice(experiment).setup, 1).pass;
+  };
+  EXPECT_LT(pass("8"), 2 * pass("1"));
 }
 
 }  // namespace

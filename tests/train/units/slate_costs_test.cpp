@@ -125,5 +125,18 @@ TEST(SlateCosts, BalanceRanksBetterThanTheSizeOfGraphs) {
   EXPECT_GT(by_plans, 0.8);
 }
 
+TEST(LargestUnit, IsOneThatAMemberTrainsOn) {
+  for (const char* member : {"0", "1"}) {
+    for (const char* steps : {"0", "1", "1000"}) {
+      const CostsFixture fixture({"ensemble={members: 1, vary: [init, fold], folds: 2}",
+                                  std::string("ensemble.first_member=") + member,
+                                  std::string("train.steps=") + steps});
+      const std::vector<SlateRows> slates = largest_unit(fixture.setup);
+      ASSERT_FALSE(slates.empty());
+      EXPECT_EQ(fixture.setup.planner.learners(slates.front().graph), 1) << member << " " << steps;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tpudist::test
