@@ -420,8 +420,9 @@ DeviceBytes device_bytes(const TrainingSetup& setup, int ranks) {
   const double leaf = leaf_bytes(setup, unit, bytes.plans);
   const bool shared = shares_slates(experiment);
   int learners = 0;  // its graphs are drawn for all of them in the same step
-  for (const SlateRows& slate : slates)
-    learners = std::max(learners, setup.planner.learners(slate.graph));
+  for (int m = 0; m < members; ++m)
+    learners += std::ranges::any_of(
+        slates, [&](const SlateRows& own) { return !setup.planner.held_out(m, own.graph); });
   const int alike = shared ? learners : 1;
   largest = std::max(largest, (chunk > 0 ? std::min(chunk, alike) : alike) * leaf);
   if (chunk == 0 && unit.chunks.empty())
