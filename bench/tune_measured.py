@@ -1,121 +1,76 @@
 #!/usr/bin/env python3
-"""`tune` on programs whose family no training has seen, beside other searches: a table of docs/measured.md.
+"""`tune` on programs whose family no training has seen, beside random configurations: a table of docs/measured.md.
 
     taskset -c 1 bench/tune_measured.py WORK PROGRAM ... [--build build/release] [--most 60]
 
 WORK: where examples/measured_layouts/collect.py has dumped the programs. For each program it trains
-experiments/xla.yaml without the program's family. Then four searches measure configurations of the program: `tune`
-with that training, `tune` without one, a genetic search from the default, and random configurations. All configurations
-of all searches are measured once more together: the table says after how many measurements each search had one within
-2 % of the best of all. Last, new rounds compare the choice of `tune` and the best with the default. Needs an idle
-machine, and the jax and the tpudist of this Python.
+experiments/xla.yaml without the program's family. Then `tune` runs with that training and without one. All
+configurations of both, and as many random ones, are measured once more together: the table says after how many
+measurements each search had one within 2 % of the best of all. Last, new rounds compare the choices of `tune` and the
+best with the default. Needs an idle machine, and the jax and the tpudist of this Python.
 """
 import argparse
+import json
 import math
 import os
 import pathlib
-import random
 import shutil
 import subprocess
 import sys
-import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 LAYOUTS = SOURCE / "examples/measured_layouts"
 NEAR = math.log(1.02)  # of the best known
-POPULATION, PARENTS = 10, 4
 sys.path.insert(0, str(LAYOUTS))
 
 
-def genetic(search, rng):
-    """Of the fastest measured configurations, two are crossed group by group, and one group is changed."""
-    from tpudist import tune
+def state(config):
+    from tpudist.hlo import state_of
 
-    bench = search.bench
-    groups = [group for group in bench.space.groups if len(bench.space.operations[group[0]].states) > 1]
-
-    def child(parents):
-        first, second = rng.choice(parents), rng.choice(parents)
-        own = {}
-        for group in groups:
-            source = rng.choice((first, second))
-            names = [bench.space.operations[number].name for number in group]
-            own.update({name: source[name] for name in names if name in source})
-        return rng.choice(list(tune._neighbours(bench, own, rng.choice(groups))))
-
-    search.measure([{}])
-    idle = 0  # generations
-    while groups and idle < 20 and not search.is_over:
-        before = len(search.order)
-        found = [one for one in bench.measured() if one.number in search.order and one.ratio]
-        parents = [one.changes for one in sorted(found, key=lambda one: one.ratio.value)[:PARENTS]]
-        search.measure([child(parents) for _ in range(POPULATION)])
-        idle = idle + 1 if len(search.order) == before else 0
+    return {name: state_of(own) for name, own in config.items()}
 
 
 def judged(name, options, run):
     import collect
-    from tpudist import tune
     from tpudist.measure import Bench
     from tpudist.timing import TWIN, compare
+    from tpudist.tune import tune
 
-    class Search(tune._Search):
-        """A search that shares its measurements with others, but counts its own."""
-
-        def __init__(self):
-            super().__init__(bench, 0.01, math.inf, 0)
-            self.order = []
-
-        @property
-        def is_over(self):
-            return len(self.order) > options.most
-
-        def measure(self, configs):
-            numbers = [] if self.is_over else super().measure(configs)
-            self.order += [number for number in numbers if number not in self.order]
-            return numbers
-
-    dumps = options.work / "dumps"
     folder = options.out / name
     shutil.rmtree(folder, ignore_errors=True)  # a search does not begin with what others have measured
     folder.mkdir(parents=True)
-    bench = Bench(dumps / f"{name}.before.pb", dumps / f"{name}.after.pb", folder / "measured.pb", quiet=True)
-    bench.forget = lambda numbers: None  # all are timed again
-    timed = bench.run
-
-    def run_alone(*words, **options_of_run):
-        with collect.alone(options.alone):
-            return timed(*words, **options_of_run)
-
-    bench.run = run_alone
-    searches = {title: Search() for title in ("tune with the model", "tune without", "genetic", "random")}
-    with tempfile.TemporaryDirectory() as scratch:
-        tune._by_model(searches["tune with the model"], [str(run)], 10, pathlib.Path(scratch))
-    searches["tune without"].measure([{}])  # counts the default
-    tune._descend(searches["tune without"])
-    genetic(searches["genetic"], random.Random(name))
+    files = [options.work / "dumps" / f"{name}.{when}.pb" for when in ("before", "after")]
+    orders, chosen = {}, {}
+    for title, runs in (("with the model", [str(run)]), ("without", [])):
+        out = folder / f"{title.split()[0]}.pb"
+        chosen[title] = tune(files[0], default=files[1], out=out, runs=runs, most=options.most, quiet=True).fastest.changes
+        lines = map(json.loads, out.with_suffix(".jsonl").read_text().splitlines())
+        orders[title] = [state(one["config"]) for one in lines if "config" in one]
+    bench = Bench(*files, folder / "judged.pb", quiet=True)
     own = collect.configurations(bench.space, name, math.ceil(options.most * 4 / 3))
-    searches["random"].measure([{}, *(one for at, one in enumerate(own) if at % collect.SHARE_OF_NEIGHBOURS)])
-    rounds = bench.run(range(len(bench.journal.configs)), rounds=8, kind="judge")
+    orders["random"] = [{}, *(one for at, one in enumerate(own) if at % collect.SHARE_OF_NEIGHBOURS)]
+    numbers = bench.take([one for order in orders.values() for one in order])
+    rounds = bench.run(numbers, rounds=8, kind="judge")
     ratios = {one.number: compare(rounds, one.program).value for one in bench.measured()
               if one.program is not None and one.program in rounds[0]["programs"]}
     best = min(ratios, key=ratios.get)
     row = {"all": len(ratios)}
-    for title, search in searches.items():
-        order = [number for number in search.order if number in ratios][:options.most + 1]
+    for title, order in orders.items():
+        order = [number for one in order if (number := bench.journal.number_of(one)) in ratios]
         near = [at for at, number in enumerate(order) if ratios[number] < ratios[best] + NEAR]
         row[title] = f"{near[0] + 1 if near else 'never'} of {len(order)}"
     # What was chosen looks faster than it is: compared by new rounds of new copies.
-    Bench.forget(bench, set())
-    chosen = searches["tune with the model"].best
-    final = bench.run([chosen, best], precision=0.0025, least=20, most=60, kind="compare")
-    row["chosen"], row["best"], row["twin"] = (
-        compare(final, program) for program in (*(bench.journal.configs[n]["program"] for n in (chosen, best)), TWIN))
+    bench.forget(set())
+    picked = [*(bench.journal.number_of(one) for one in chosen.values()), best]
+    final = bench.run(picked, precision=0.0025, least=20, most=60, kind="compare")
+    row["compared"] = [compare(final, bench.journal.configs[number]["program"]) for number in picked]
+    row["compared"].append(compare(final, TWIN))
     return row
 
 
 def main():
-    from tpudist.measure import interval
+    import collect
+    from tpudist.measure import Bench, interval
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=pathlib.Path)
@@ -126,12 +81,19 @@ def main():
     parser.add_argument("--most", type=int, default=60)
     parser.add_argument("--alone", default="", help="as that of collect.py")
     options = parser.parse_args()
+    timed = Bench.run
+
+    def run_alone(*words, **options_of_run):
+        with collect.alone(options.alone):
+            return timed(*words, **options_of_run)
+
+    Bench.run = run_alone
     tpudist = options.build.resolve() / "tpudist"
     os.environ["TPUDIST_PROGRAM"] = str(tpudist)
     options.out.mkdir(parents=True, exist_ok=True)
     shards = options.out / "shards"
     subprocess.run([tpudist, "convert", LAYOUTS / "npz", shards, "--quiet"], check=True)
-    print("| program | configurations | tune with the model | without | genetic | random | choice of tune | best | A/A |")
+    print("| program | configurations | with the model | without | random | choice with the model | without | best | A/A |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name in options.programs:
         family = name.rsplit("_", 2)[0]
@@ -144,9 +106,8 @@ def main():
                 f"train.steps={options.steps}", "train.evaluate_every=0", "train.checkpoint_every=0",
                 "train.last_evaluation=none", "--run-dir", run, "--quiet"], check=True, stdout=subprocess.DEVNULL)
         row = judged(name, options, run)
-        cells = [row[title] for title in ("tune with the model", "tune without", "genetic", "random")]
-        print(f"| {name} | {row['all']} | " + " | ".join(cells)
-              + "".join(f" | {interval(row[which])}" for which in ("chosen", "best", "twin")) + " |", flush=True)
+        cells = [row[title] for title in ("all", "with the model", "without", "random")]
+        print(f"| {name} | " + " | ".join(map(str, cells + [interval(one) for one in row["compared"]])) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 SHARE_OF_NEIGHBOURS = 4
 LEAST_CHOICES = 1000  # of all groups together; with fewer, each operation is a group
-CALLS = 60  # of each program in a round
 
 
 @contextlib.contextmanager
@@ -75,7 +74,7 @@ def measure(name, options):
 
     folder = options.work / name
     before, after = (options.work / "dumps" / f"{name}.{when}.pb" for when in ("before", "after"))
-    bench = Bench(before, after, folder / "measured.pb", calls=CALLS)
+    bench = Bench(before, after, folder / "measured.pb", calls=options.calls)
     begin = time.monotonic()
     numbers = bench.take(configurations(bench.space, name, options.configs))
     compiled = time.monotonic() - begin
@@ -97,6 +96,7 @@ def main():
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--configs", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--calls", type=int, default=60, help="of each program in a round; short ones need more")
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--alone", default="")
     parser.add_argument("--missing", action="store_true", help="only programs that manifest.json lacks")

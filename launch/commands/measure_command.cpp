@@ -140,10 +140,11 @@ void add_tune_command(Command app) {
   arguments->precision = "1%";
   const Command command = app.add_command("tune", "Find fast layouts of a module on this machine");
   command.footer(
-      "Searches by the model of --run, measures proposals, corrects the model, and so on, until "
-      "nothing better is proposed.\nWithout --run: changes one group of operations after the "
-      "other. "
-      "Then compares the best with the default in new rounds.\n\n"
+      "Measures a batch of configurations at a time, until three batches found nothing faster. "
+      "With "
+      "--run the model proposes them and is corrected by their times. Without --run they are "
+      "children of the fastest: crossed, with one group of operations changed. Then compares the "
+      "best with the default in new rounds.\n\n"
       "Example:\n  tpudist tune before.hlo.pb --default after.hlo.pb --run runs/xla-1 --out "
       "tuned.pb --budget 10m");
   add_common_options(command, *arguments);

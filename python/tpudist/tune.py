@@ -6,13 +6,14 @@ import dataclasses
 import json
 import math
 import pathlib
+import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from . import _extension
-from .hlo import Changes, Space
+from .hlo import Changes, Space, State
 from .measure import Bench, Measured, interval, percent, seconds_of, share_of, stops
 from .program import run_program
 from .timing import TWIN, Estimate, compare, machine_warnings
@@ -20,6 +21,8 @@ from .timing import TWIN, Estimate, compare, machine_warnings
 __all__ = ["Tuned", "tune"]
 
 _FINAL_ROUNDS = 20
+_PARENTS = 4
+_IDLE = 3  # batches without a faster configuration, until the search ends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +46,7 @@ class _Search:
 
     def __init__(self, bench: Bench, precision: float, until: float, most: int) -> None:
         self.bench, self.precision, self.until, self.most = bench, precision, until, most or 1 << 30
-        self.best = 0
+        self.best, self.idle = 0, -1  # batches since the best was found; the default is the first
 
     @property
     def count(self) -> int:
@@ -51,11 +54,15 @@ class _Search:
         return len(self.bench.journal.configs) - 1
 
     @property
-    def is_over(self) -> bool:
-        return time.monotonic() > self.until or self.count >= self.most
+    def why(self) -> str:
+        """Why the search ends; "" if it goes on."""
+        if time.monotonic() > self.until or self.count >= self.most:
+            return "the budget is spent"
+        return f"{_IDLE} batches found nothing faster" if self.idle >= _IDLE else ""
 
-    def measure(self, configs: Sequence[Changes]) -> list[int]:
-        """Compiles what is new, times programs that no round has, and keeps the best of all. Returns the numbers."""
+    def measure(self, configs: Sequence[Changes]) -> None:
+        """Compiles what is new, times programs that no round has, and takes the best if it is faster than the best so
+        far by more than the times are uncertain."""
         new = [one for one in configs if self.bench.journal.number_of(one) is None]
         over = new[max(0, self.most - self.count) :]
         numbers = self.bench.take([one for one in configs if one not in over], self.until)
@@ -65,78 +72,68 @@ class _Search:
         if missing := [number for number in numbers if number not in timed]:
             self.bench.run([*missing, self.best], precision=self.precision, until=self.until)
             self.bench.write()
-        self.best = self.bench.fastest([self.best, *numbers])
+        every, best = self.bench.measured(), self.bench.fastest([self.best, *numbers])
+        before, after = every[self.best].ratio, every[best].ratio
+        is_faster = before and after and before.value - after.value > 1.96 * math.hypot(before.error, after.error)
+        self.best, self.idle = (best, 0) if is_faster else (self.best, self.idle + 1)
         self.bench.forget({0, self.best})
-        return numbers
+        shown = every[self.best].ratio
+        self.bench.show(f"{self.count} measured, best {percent(shown) if shown else '-'}\n")
 
 
-def _neighbours(bench: Bench, changes: Changes, group: Sequence[int]) -> Iterator[Changes]:
-    """The configurations that differ from one in a group of operations."""
-    operations = [bench.space.operations[number] for number in group]
-    for state in range(len(operations[0].states)):
-        other = dict(changes)
-        for own in operations:
-            other.pop(own.name, None)
-            if own.states[state] != own.default:
-                other[own.name] = own.states[state]
-        if other != changes:
-            yield other
+def _children(bench: Bench, count: int) -> list[Changes]:
+    """New configurations: each group is that of one of the fastest so far, and one group has a random state."""
+    rng, children = random.Random(len(bench.journal.configs)), list[Changes]()
+    found = [(one.ratio.value, one.number, one.changes) for one in bench.measured() if one.ratio]
+    parents = [changes for *_, changes in sorted(found)[:_PARENTS]] or [{}]
+    groups = [group for group in bench.space.groups if len(bench.space.operations[group[0]].states) > 1]
+    for _ in range(20 * count if groups else 0):
+        child: dict[str, State] = {}
+        changed = rng.choice(groups)
+        for group in groups:
+            source, operations = rng.choice(parents), [bench.space.operations[number] for number in group]
+            state = rng.randrange(len(operations[0].states))
+            new = {one.name: one.states[state] if group == changed else source.get(one.name, one.default)
+                   for one in operations}
+            child |= {one.name: new[one.name] for one in operations if new[one.name] != one.default}
+        if bench.journal.number_of(child) is None and child not in children:
+            children.append(child)
+    return children[:count]
 
 
-def _descend(search: _Search) -> str:
-    """Changes the groups in turn, until none is better by more than the times are uncertain."""
-    bench, at, since = search.bench, 0, 0
-    while since < len(bench.space.groups):
-        group, present = bench.space.groups[at % len(bench.space.groups)], search.best
-        neighbours = list(_neighbours(bench, bench.journal.changes(present), group))
-        numbers, every = search.measure(neighbours), bench.measured()
-        before, after = every[present].ratio, every[search.best].ratio
-        if before and after and not _is_less(after, before):
-            search.best, after = present, before
-        bench.show(f"group {at + 1} done, {search.count} measured, best {percent(after) if after else '-'}\n")
-        at, since = at + 1, since + 1 if search.best == present else 0
-        if search.is_over and len(numbers) < len(neighbours):  # those of an earlier process are free
-            return "the budget is spent"
-    return "no change of a group is faster"
-
-
-def _is_less(a: Estimate, b: Estimate) -> bool:
-    return b.value - a.value > 1.96 * math.hypot(a.error, b.error)
+def _evolve(search: _Search, propose: int) -> str:
+    """Measures children of the fastest, a batch at a time."""
+    search.idle = (search.count - search.best) // propose  # of an earlier process, too
+    while not search.why:
+        if not (children := _children(search.bench, propose)):
+            return "nothing new is left near the fastest"
+        search.measure(children)
+    return search.why
 
 
 def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathlib.Path) -> str:
     """Search, measure, correct the model by the measurements, and again."""
     bench, module = search.bench, search.bench.program.path
-    search.best = bench.fastest()
     common = [str(module), "--default", str(bench.default), "--run", *runs, "--json"]
     listed = json.loads(run_program(["search", *common, "--propose", str(min(1000, 20 * propose))]))["ranking"]
-    pool = {json.dumps(entry["layouts"]): entry["layouts"] for entry in listed}
+    pool = [entry["layouts"] for entry in listed]
     following = [entry["layouts"] for entry in listed if not entry.get("default")][:propose]
     pool_file, measured_file = folder / "pool.json", folder / "measured.json"
-    asked: set[str] = set()
-    while not asked.issuperset(keys := {json.dumps(layouts) for layouts in following}):
-        asked |= keys
+    while following:
         pool_file.write_text(json.dumps(following))
-        search.measure([{}, *Space.read(module, bench.default, str(pool_file)).configs])
-        if search.is_over:
-            return "the budget is spent"
-        best = bench.measured()[search.best]
-        for group in bench.space.groups:
-            for other in _neighbours(bench, best.changes, group):
-                layouts = bench.space.layouts(other)
-                pool.setdefault(json.dumps(layouts), layouts)
+        search.measure(Space.read(module, bench.default, str(pool_file)).configs)
+        if search.why:
+            return search.why
+        pool += [bench.space.layouts(one) for one in _children(bench, 20 * propose)]
         timed = [{"layouts": bench.space.layouts(one.changes), "time": math.exp(one.ratio.value)}
                  for one in bench.measured() if one.ratio]
         failed = [bench.space.layouts(one.changes) for one in bench.measured() if one.error]  # unknown to the model
-        pool_file.write_text(json.dumps([layouts for layouts in pool.values() if layouts not in failed]))
+        pool_file.write_text(json.dumps([layouts for layouts in pool if layouts not in failed]))
         measured_file.write_text(json.dumps(timed))
         ranked = json.loads(run_program(
             ["rank", *common, "--configs", str(pool_file), "--measured", str(measured_file),
              "--next", str(propose), "--top", "1"]
         ))
-        bench.show(f"{search.count} measured, best {percent(best.ratio) if best.ratio else '-'}\n")
-        if "time" in ranked["ranking"][0]:
-            return "the model proposes nothing better"
         following = [entry["layouts"] for entry in ranked["measured"]["next"]]
     return "no proposal is left"
 
@@ -152,7 +149,8 @@ def tune(
     is_new = len(bench.journal.configs) == 1
     with stops(bench), tempfile.TemporaryDirectory(prefix="tpudist-tune-") as folder:
         search = _Search(bench, share, begin + seconds, most)
-        why = _by_model(search, runs, propose, pathlib.Path(folder)) if runs else _descend(search)
+        search.measure([bench.journal.changes(number) for number in range(len(bench.journal.configs))])
+        why = _by_model(search, runs, propose, pathlib.Path(folder)) if runs else _evolve(search, propose)
         spent = time.monotonic() - begin
         best, rounds = bench.measured()[search.best], []
         if best.program:
