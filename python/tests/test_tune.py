@@ -13,7 +13,7 @@ import pytest
 import tpudist as td
 from tpudist import measure, timing, tune
 from tpudist.device import Compiled
-from tpudist.hlo import Operation, Space
+from tpudist.hlo import Operation, Space, state_of
 
 STATES = tuple((order,) for order in itertools.permutations(range(3)))
 OPERATIONS = tuple(Operation(name, "reshape", node, STATES, STATES[0]) for node, name in enumerate("abc"))
@@ -148,6 +148,36 @@ def test_a_search_finds_what_needs_two_changes_and_goes_on_where_it_ended(machin
     assert again.why == "the budget is spent" and again.measured == found.measured + 5
     for one in (found, again):
         assert one.best.changes["a"] in (STATES[2], STATES[4]) and one.best.changes["b"] in (STATES[3], STATES[5])
+
+
+def test_a_wrong_model_does_not_hide_what_is_faster(machine, files, monkeypatch):
+    machine.noise(0.01)
+    noisy, space = machine.ns, Space.read(None, None, "")
+    machine.ns = lambda text, copy: noisy(text, copy) * (0.85 if {"a", "b"} <= set(text) else 1.0)
+
+    def read(module, default, which):
+        layouts = json.loads(pathlib.Path(which).read_text()) if which.endswith(".json") else []
+        configs = [{name: state_of(own) for name, own in one.items()} for one in layouts]
+        return Space(OPERATIONS, space.groups, tuple(
+            {name: state for name, state in one.items() if state != STATES[0]} for one in configs))
+
+    def model(words):
+        """Prefers what changes a and b least."""
+        if words[0] == "search":
+            return json.dumps({"ranking": [{"layouts": space.layouts({"c": state})} for state in STATES[1:]]})
+        pool, measured = (json.loads(pathlib.Path(words[words.index(option) + 1]).read_text())
+                          for option in ("--configs", "--measured"))
+        known = [one["layouts"] for one in measured]
+        ranked = sorted((one for one in pool if one not in known), key=lambda one: (one["a"], one["b"]))
+        return json.dumps({"measured": {"next": [
+            {"layouts": one} for one in ranked[: int(words[words.index("--next") + 1])]]}})
+
+    monkeypatch.setattr(Space, "read", read)
+    monkeypatch.setattr(tune, "run_program", model)
+    found = tune.tune(**files, runs=["run"], precision="40%", propose=20, most=100)
+    assert {"a", "b"} <= set(found.best.changes)
+    assert [one["config"] for one in lines_of(files) if "config" in one][1:6] == [
+        {"c": [list(state[0])]} for state in STATES[1:]]
 
 
 def test_the_copy_that_won_does_not_judge_itself(machine, files, monkeypatch, capsys):

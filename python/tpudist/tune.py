@@ -124,7 +124,8 @@ def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathli
         search.measure(Space.read(module, bench.default, str(pool_file)).configs)
         if search.why:
             return search.why
-        pool += [bench.space.layouts(one) for one in _children(bench, 20 * propose)]
+        children = [bench.space.layouts(one) for one in _children(bench, 20 * propose)]
+        pool += children
         timed = [{"layouts": bench.space.layouts(one.changes), "time": math.exp(one.ratio.value)}
                  for one in bench.measured() if one.ratio]
         failed = [bench.space.layouts(one.changes) for one in bench.measured() if one.error]  # unknown to the model
@@ -132,9 +133,10 @@ def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathli
         measured_file.write_text(json.dumps(timed))
         ranked = json.loads(run_program(
             ["rank", *common, "--configs", str(pool_file), "--measured", str(measured_file),
-             "--next", str(propose), "--top", "1"]
+             "--next", str((propose + 1) // 2), "--top", "1"]
         ))
         following = [entry["layouts"] for entry in ranked["measured"]["next"]]
+        following += [one for one in children if one not in following][: propose // 2]  # where the model is wrong
     return "no proposal is left"
 
 
