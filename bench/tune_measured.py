@@ -43,7 +43,8 @@ def judged(name, options, run):
     orders, chosen = {}, {}
     for title, runs in (("with the model", [str(run)]), ("without", [])):
         out = folder / f"{title.split()[0]}.pb"
-        chosen[title] = tune(files[0], default=files[1], out=out, runs=runs, most=options.most, quiet=True).fastest.changes
+        found = tune(files[0], default=files[1], out=out, runs=runs, most=options.most, quiet=True)
+        chosen[title] = found.fastest.changes
         lines = map(json.loads, out.with_suffix(".jsonl").read_text().splitlines())
         orders[title] = [state(one["config"]) for one in lines if "config" in one]
     bench = Bench(*files, folder / "judged.pb", quiet=True)
@@ -93,8 +94,8 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     shards = options.out / "shards"
     subprocess.run([tpudist, "convert", LAYOUTS / "npz", shards, "--quiet"], check=True)
-    print("| program | configurations | with the model | without | random | choice with the model | without | best | A/A |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    titles = ("configurations", "with the model", "without", "random", "choice with the model", "without", "best", "A/A")
+    print("| program | " + " | ".join(titles) + " |\n" + "|---" * (len(titles) + 1) + "|")
     for name in options.programs:
         family = name.rsplit("_", 2)[0]
         run = options.out / f"without-{family}-{options.steps}"
@@ -107,7 +108,8 @@ def main():
                 "train.last_evaluation=none", "--run-dir", run, "--quiet"], check=True, stdout=subprocess.DEVNULL)
         row = judged(name, options, run)
         cells = [row[title] for title in ("all", "with the model", "without", "random")]
-        print(f"| {name} | " + " | ".join(map(str, cells + [interval(one) for one in row["compared"]])) + " |", flush=True)
+        cells += [interval(one) for one in row["compared"]]
+        print(f"| {name} | " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ Needs the jax and the tpudist of this Python.
 import argparse
 import contextlib
 import json
-import math
 import pathlib
 import random
 import shlex
@@ -21,7 +20,6 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHARE_OF_NEIGHBOURS = 4
-LEAST_CHOICES = 1000  # of all groups together; with fewer, each operation is a group
 
 
 @contextlib.contextmanager
@@ -43,9 +41,7 @@ def alone(command):
 def configurations(space, name, count):
     """The default and others, always the same ones in the same order: every fourth differs from the default in one
     group, the rest in a random number of groups with random states."""
-    groups = [group for group in space.groups if len(space.operations[group[0]].states) > 1]
-    if math.prod(len(space.operations[group[0]].states) for group in groups) < LEAST_CHOICES:
-        groups = [(number,) for number in range(len(space.operations)) if len(space.operations[number].states) > 1]
+    groups = space.choices()
     rng = random.Random(name)
 
     def changes(choice):

@@ -140,7 +140,7 @@ void add_tune_command(Command app) {
   arguments->precision = "1%";
   const Command command = app.add_command("tune", "Find fast layouts of a module on this machine");
   command.footer(
-      "Measures a batch of configurations at a time, until three batches found nothing faster. "
+      "Measures a batch of configurations at a time, until five batches found nothing faster. "
       "With "
       "--run the model proposes them and is corrected by their times. Without --run they are "
       "children of the fastest: crossed, with one group of operations changed. Then compares the "

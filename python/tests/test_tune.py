@@ -134,7 +134,7 @@ def test_luck_makes_no_configuration_the_best(machine, files):
     machine.noise(0.01)
     found = tune.tune(**files, precision="40%")
     assert found.rounds == 0  # nothing was worth a comparison
-    assert (found.measured, found.why) == (30, "3 batches found nothing faster")
+    assert (found.measured, found.why) == (50, "5 batches found nothing faster")
     assert (found.best.number, found.fastest.number) == (0, 0)
 
 
@@ -144,8 +144,8 @@ def test_a_search_finds_what_needs_two_changes_and_goes_on_where_it_ended(machin
     machine.ns = lambda text, copy: noisy(text, copy) * (0.85 if re.match("a[24] b[35]", text) else 1.0)
     tune.tune(**files, precision="40%", propose=20, most=20)
     found = tune.tune(**files, precision="40%", propose=20, most=150)
-    again = tune.tune(**files, precision="40%", propose=20, most=found.measured + 5)
-    assert again.why == "the budget is spent" and again.measured == found.measured + 5
+    again = tune.tune(**files, precision="40%", propose=20, most=150)
+    assert again.measured - found.measured < 20  # what ended the search is known from the journal
     for one in (found, again):
         assert one.best.changes["a"] in (STATES[2], STATES[4]) and one.best.changes["b"] in (STATES[3], STATES[5])
 

@@ -66,6 +66,12 @@ class Space:
         ]
         return cls(operations, tuple(map(tuple, found["groups"])), tuple(changes))
 
+    def choices(self) -> list[tuple[int, ...]]:
+        """The groups with several states; each operation by itself if groups leave fewer than 1,000 configurations."""
+        groups, each = ([own for own in some if len(self.operations[own[0]].states) > 1]
+                        for some in (self.groups, [(number,) for number in range(len(self.operations))]))
+        return groups if math.prod(len(self.operations[own[0]].states) for own in groups) >= 1000 else each
+
     def full(self, changes: Changes) -> list[State]:
         """The state of every operation."""
         return [changes.get(own.name, own.default) for own in self.operations]

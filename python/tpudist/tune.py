@@ -20,9 +20,8 @@ from .timing import TWIN, Estimate, compare, machine_warnings
 
 __all__ = ["Tuned", "tune"]
 
-_FINAL_ROUNDS = 20
-_PARENTS = 4
-_IDLE = 3  # batches without a faster configuration, until the search ends
+_FINAL_ROUNDS, _SURE = 20, 3  # `_SURE`: standard errors, since one of a batch is lucky
+_PARENTS, _IDLE = 4, 5  # `_IDLE`: batches without a faster configuration, until the search ends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,11 +73,10 @@ class _Search:
             self.bench.write()
         every, best = self.bench.measured(), self.bench.fastest([self.best, *numbers])
         before, after = every[self.best].ratio, every[best].ratio
-        is_faster = before and after and before.value - after.value > 1.96 * math.hypot(before.error, after.error)
+        is_faster = before and after and before.value - after.value > _SURE * math.hypot(before.error, after.error)
         self.best, self.idle = (best, 0) if is_faster else (self.best, self.idle + 1)
         self.bench.forget({0, self.best})
-        shown = every[self.best].ratio
-        self.bench.show(f"{self.count} measured, best {percent(shown) if shown else '-'}\n")
+        self.bench.show(f"{self.count} measured, best {percent(one) if (one := every[self.best].ratio) else '-'}\n")
 
 
 def _children(bench: Bench, count: int) -> list[Changes]:
@@ -86,7 +84,7 @@ def _children(bench: Bench, count: int) -> list[Changes]:
     rng, children = random.Random(len(bench.journal.configs)), list[Changes]()
     found = [(one.ratio.value, one.number, one.changes) for one in bench.measured() if one.ratio]
     parents = [changes for *_, changes in sorted(found)[:_PARENTS]] or [{}]
-    groups = [group for group in bench.space.groups if len(bench.space.operations[group[0]].states) > 1]
+    groups = bench.space.choices()
     for _ in range(20 * count if groups else 0):
         child: dict[str, State] = {}
         changed = rng.choice(groups)
@@ -169,12 +167,9 @@ def tune(
         best if ratio.interval[1] < 0 else bench.measured()[0], best, ratio, compare(rounds, TWIN), len(rounds),
         len(timed), len({one.program for one in timed}), spent, is_new, why,
     )
-    if apply:
-        print(_applied(bench, tuned, apply), end="")
-    elif show == "json":
-        print(json.dumps(_json(bench, tuned)))
-    elif show:
-        print(_text(bench, tuned, runs, propose), end="")
+    if apply or show:
+        print(_applied(bench, tuned, apply) if apply else json.dumps(_json(bench, tuned)) + "\n" if show == "json"
+              else _text(bench, tuned, runs, propose), end="")
     return tuned
 
 
@@ -206,8 +201,7 @@ def _text(bench: Bench, tuned: Tuned, runs: Sequence[str], propose: int) -> str:
             lines.append("  no better than the default, as far as these rounds can tell")
     saved = tuned.best.number - propose  # numbers are in the order of measuring
     if not runs and saved > 0:
-        lines.append(f"A model (--run) that proposes one as good among its first {propose} would save {saved} "
-                     "measurements.")
+        lines.append(f"A model (--run) that has one as good in its first {propose} would save {saved} measurements.")
     lines += [f"warning: {text}" for text in machine_warnings(bench.journal.rounds)]
     lines.append(f"written: {bench.out}, {bench.out.with_suffix('.npz')}"
                  + ("; print the best with --apply jax" if tuned.best.number else ""))
