@@ -86,8 +86,7 @@ def _children(bench: Bench, count: int) -> list[Changes]:
     parents = [changes for *_, changes in sorted(found)[:_PARENTS]] or [{}]
     groups = bench.space.choices()
     for _ in range(20 * count if groups else 0):
-        child: dict[str, State] = {}
-        changed = rng.choice(groups)
+        child, changed = dict[str, State](), rng.choice(groups)
         for group in groups:
             source, operations = rng.choice(parents), [bench.space.operations[number] for number in group]
             state = rng.randrange(len(operations[0].states))
@@ -96,7 +95,9 @@ def _children(bench: Bench, count: int) -> list[Changes]:
             child |= {one.name: new[one.name] for one in operations if new[one.name] != one.default}
         if bench.journal.number_of(child) is None and child not in children:
             children.append(child)
-    return children[:count]
+        if len(children) == count:
+            break
+    return children
 
 
 def _evolve(search: _Search, propose: int) -> str:
@@ -122,8 +123,7 @@ def _by_model(search: _Search, runs: Sequence[str], propose: int, folder: pathli
         search.measure(Space.read(module, bench.default, str(pool_file)).configs)
         if search.why:
             return search.why
-        children = [bench.space.layouts(one) for one in _children(bench, 20 * propose)]
-        pool += children
+        pool += (children := [bench.space.layouts(one) for one in _children(bench, 20 * propose)])
         timed = [{"layouts": bench.space.layouts(one.changes), "time": math.exp(one.ratio.value)}
                  for one in bench.measured() if one.ratio]
         failed = [bench.space.layouts(one.changes) for one in bench.measured() if one.error]  # unknown to the model
